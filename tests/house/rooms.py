@@ -22,7 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("views",),
     ("telemetry",),
     ("client",),
-    ("batch", "pipeline", "ops", "schedule", "limits", "alerts"),
+    ("batch", "pipeline", "workflow", "ops", "schedule", "limits", "alerts"),
     ("webhooks",),
     ("app",),
     ("worker",),

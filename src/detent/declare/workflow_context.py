@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from random import Random
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from detent.declare.context import AsyncTx, Context, Tx
 from detent.declare.task import Call
 from detent.declare.workflow import Local, Seconds, Step, StepCall
+from detent.model.ids import Random
 
 __all__ = [
     "Arrival",

@@ -92,6 +92,7 @@ from detent.errors.database import (
     SchemaUnreleased,
     UnknownState,
 )
+from detent.errors.effects import MarkerMissing, NotUnknown
 from detent.errors.runs import (
     BatchChanged,
     DuplicateTarget,
@@ -290,34 +291,6 @@ class NotFound(Refused):
             return f"there is no lifecycle {named}"
         pruned = " (it may have been pruned)" if self.entity == "job" else ""
         return f"there is no {self.entity.replace('_', ' ')} {named} in this database{pruned}"
-
-
-@dataclass(eq=False)
-class NotUnknown(Refused):
-    """The job is quarantined, but not because its effect is unknown."""
-
-    job_id: int
-    reason: str | None
-
-    def __str__(self) -> str:
-        return (
-            f"job {self.job_id} is quarantined for {self.reason or 'no recorded reason'!r}, not as unknown; "
-            f"only a job whose effect is unknown can be settled: retry, discard or force this one"
-        )
-
-
-@dataclass(eq=False)
-class MarkerMissing(Refused):
-    """Another database has no table for markers of commits; nothing was run in it."""
-
-    table: str
-    ddl: str
-
-    def __str__(self) -> str:
-        return (
-            f"a commit in another database needs the table {self.table} there, and it is missing; "
-            f"create it with app.prepare_foreign(connection), or with:\n{self.ddl}"
-        )
 
 
 @dataclass(eq=False)

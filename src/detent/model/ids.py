@@ -15,7 +15,10 @@ from typing import Any, Protocol
 from detent.errors import InvalidInput
 from detent.model import fork_count
 
-__all__ = ["Ids", "ReservedIds", "SeededIds", "new_token"]
+__all__ = ["Ids", "Random", "ReservedIds", "SeededIds", "new_token"]
+
+Random = random.Random
+"""A source of random numbers that are the same for the same seed."""
 
 _NONCE_BITS = 63
 _BLOCKS_MAX = 16

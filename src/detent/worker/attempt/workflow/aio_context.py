@@ -18,10 +18,10 @@ from detent.declare.workflow import Local, Seconds, Step, as_step, check_name, i
 from detent.declare.workflow_context import Arrival, Child, Wait
 from detent.errors import DetentError, InvalidInput, ParkSwallowed
 from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park, moment_of
-from detent.worker.attempt.workflow.branch import current_branch, inside_step
-from detent.worker.attempt.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
 from detent.worker.attempt.workflow.context import StepTx
-from detent.worker.attempt.workflow.requests import (
+from detent.workflow.branch import current_branch, inside_step
+from detent.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
+from detent.workflow.requests import (
     CallFunction,
     Do,
     Operation,
@@ -75,55 +75,56 @@ class AioWorkflowContext(BaseWorkflowContext):
     # -- steps -------------------------------------------------------------------------------------------------
 
     async def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return await self.drive(self.operations.step(self.scope_path, as_step(step), fn, args, kwargs))
+        return await self.drive(self.steps.step(as_step(step), fn, args, kwargs))
 
     async def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if not is_async(fn):
             raise InvalidInput("fn", f"the plain function {fn!r:.80}", "an async function, since tx.execute is awaited")
-        return await self.drive(self.operations.transact(self.scope_path, as_step(step), fn, args, kwargs))
+        return await self.drive(self.steps.transact(as_step(step), fn, args, kwargs))
 
     async def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         check_name("scope", name)
-        path, row = self.operations.find_scope(self.scope_path, name)
+        path, row = self.steps.begin_scope(name)
         if row is not None:
-            return self.operations.replay_scope(row, fn)
-        try:
+            return self.steps.replay_scope(row, fn)
+        with self.run.in_flight(self.scope_path, path):
             inner = object.__new__(type(self))
             inner.__dict__.update(self.__dict__)
             inner.__dict__.pop("random", None)
             inner.scope_path = path
             value = await fn(inner, *args, **kwargs)
-            return await self.drive(self.operations.end_scope(self.scope_path, path, fn, value))
-        finally:
-            self.operations.leave_scope(self.scope_path, path)
+            return await self.drive(self.steps.end_scope(path, fn, value))
 
     # -- waits -------------------------------------------------------------------------------------------------
 
     async def sleep(self, seconds: Seconds) -> None:
-        await self.drive(self.operations.sleep(self.scope_path, lasts=seconds_of("seconds", seconds)))
+        await self.drive(self.waits.sleep(lasts=seconds_of("seconds", seconds)))
 
     async def sleep_until(self, when: datetime | Local) -> None:
-        await self.drive(self.operations.sleep(self.scope_path, until=moment_of(when)))
+        await self.drive(self.waits.sleep(until=moment_of(when)))
 
     async def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
-        return await self.drive(self.operations.wait_for(self.scope_path, signal, kind, timeout))
+        return await self.drive(self.waits.wait_for(signal, kind, timeout))
 
     async def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:
-        return await self.drive(ChildOperations(self).first(waits, timeout))
+        return await self.drive(self.children.first(waits, timeout))
 
     # -- children ----------------------------------------------------------------------------------------------
 
     async def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
-        return await self.drive(ChildOperations(self).spawn(call, name, detached))
+        return await self.drive(self.children.spawn(call, name, detached))
 
     async def join(self, child: Child[Any], *, wait: bool = False) -> Any:
-        return await self.drive(ChildOperations(self).join(child, wait))
+        return await self.drive(self.children.join(child, wait))
 
     async def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> AioChildGroup:
-        return AioChildGroup(self, await self.drive(ChildOperations(self).spawn_many(name, list(calls), limit)))
+        return AioChildGroup(
+            self,
+            await self.drive(self.children.spawn_many(name, list(calls), limit)),
+        )
 
     async def continue_as_new(self, **payload: Any) -> NoReturn:
-        await self.drive(self.operations.continue_as_new(payload))
+        await self.drive(self.run.continue_as_new(payload))
         raise AssertionError("a workflow that continues as new does not return")
 
     # -- the driver --------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ class AioWorkflowContext(BaseWorkflowContext):
             self.block_left()
         assert block.answer is not None
         assert block.step is not None
-        self.operations.note_recorded(block.step, block.answer.done_at)
+        self.run.note_recorded(block.step, block.answer.done_at)
         return block.answer
 
     # -- parking -----------------------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class AioWorkflowContext(BaseWorkflowContext):
         branches of its own need not linger."""
         flow = self._flow
         if flow.active == 0 and flow.suspended:
-            linger = self.operations.options.linger if flow.forked else 0.0
+            linger = self.run.options.linger if flow.forked else 0.0
             asyncio.get_running_loop().call_later(linger, self._park_if_idle, flow.moves)
 
     def _park_if_idle(self, moves: int) -> None:
@@ -236,7 +237,7 @@ class AioWorkflowContext(BaseWorkflowContext):
             return
         for waiter, wait in list(flow.suspended.items()):
             if not waiter.done():
-                waiter.set_exception(self.operations.suspend(wait))
+                waiter.set_exception(self.run.suspend(wait))
 
     # -- the whole function ------------------------------------------------------------------------------------
 
@@ -245,7 +246,7 @@ class AioWorkflowContext(BaseWorkflowContext):
 
         async def run(context: AioWorkflowContext, **arguments: Any) -> Any:
             self.called_at = self.clock.monotonic()
-            current_branch(self.runner())
+            self.run.enter_scope("")
             try:
                 value = await function(context, **arguments)
             except BaseException as error:
@@ -255,9 +256,9 @@ class AioWorkflowContext(BaseWorkflowContext):
                 await self._park()
                 raise ParkAttempt from None
             await self._end_branches()
-            if self.operations.parking:
-                raise ParkSwallowed(self.job_id, self.operations.parking[0].words)
-            await self.drive(self.operations.finish())
+            if self.run.parking:
+                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
+            await self.drive(self.run.finish())
             return value
 
         return run
@@ -275,9 +276,9 @@ class AioWorkflowContext(BaseWorkflowContext):
 
     async def _park(self) -> None:
         await asyncio.to_thread(self.flush_events)
-        steps, continues_with = self._sink.steps, self.operations.continues_with
+        steps, continues_with = self._sink.steps, self.run.continues_with
         if continues_with is None:
-            (answer,) = await answer_of(steps.submit([self.operations.park(self.begun_after)]))
+            (answer,) = await answer_of(steps.submit([self.run.park(self.begun_after)]))
         else:
             answer = await asyncio.to_thread(
                 self._store.workflow_continue, self.job_id, self.attempt, continues_with, steps.worker
@@ -295,7 +296,7 @@ class AioChildGroup:
         self._group = group
 
     async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AioGroupResult:
-        children = ChildOperations(self._context)
+        children = self._context.children
         return AioGroupResult(children, await self._context.drive(children.join_many(self._group, tolerate, wait)))
 
 

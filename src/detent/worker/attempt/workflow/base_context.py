@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from random import Random
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -17,16 +16,19 @@ from detent.declare.workflow_context import Child, Wait
 from detent.errors import DetentError, InvalidInput
 from detent.model import json_codec
 from detent.model.clock import Clock
-from detent.model.ids import Ids
+from detent.model.ids import Ids, Random
 from detent.model.records import Claimed, Moved, NewJob, Outcome
 from detent.model.workflow_records import NewStep, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.event_sink import EventSink
-from detent.worker.attempt.workflow.branch import inside_step
-from detent.worker.attempt.workflow.operations import Operations, StepUnknown
-from detent.worker.attempt.workflow.requests import ParkAttempt
+from detent.workflow.branch import inside_step
+from detent.workflow.child_operations import ChildOperations
+from detent.workflow.requests import ParkAttempt
+from detent.workflow.run import WorkflowRun
+from detent.workflow.step_operations import StepOperations, StepUnknown
+from detent.workflow.wait_operations import WaitOperations
 
 __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
@@ -56,8 +58,8 @@ class BaseWorkflowContext(AttemptContext):
         super().__init__(claimed, task, store, sink, ids, settings)
         assert task.workflow is not None
         self.clock = clock
-        self.find_task = tasks
-        self.operations = Operations(self, task.workflow)
+        self._tasks = tasks
+        self.run = WorkflowRun(self, task.workflow)
         self._payload = claimed.payload
         self.is_loaded = claimed.attempt == 1
 
@@ -68,7 +70,24 @@ class BaseWorkflowContext(AttemptContext):
     def final_outcome(self, error: BaseException) -> Outcome | None:
         if isinstance(error, StepUnknown):
             return "unknown"
-        return "error" if self.operations.is_fatal(error) else None
+        return "error" if self.run.is_fatal(error) else None
+
+    # -- operations of this scope ------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> StepOperations:
+        """Steps and scopes."""
+        return StepOperations(self.run, self.scope_path)
+
+    @property
+    def waits(self) -> WaitOperations:
+        """Waits for times and signals."""
+        return WaitOperations(self.run, self.scope_path)
+
+    @property
+    def children(self) -> ChildOperations:
+        """Children, and waits for them."""
+        return ChildOperations(self.run, self.scope_path)
 
     # -- for operations ----------------------------------------------------------------------------------------
 
@@ -76,6 +95,10 @@ class BaseWorkflowContext(AttemptContext):
     def store(self) -> Store:
         """The store."""
         return self._store
+
+    def find_task(self, name: str) -> Task[..., Any, Any]:
+        """Return a declared task. `UnknownTask`."""
+        return self._tasks(name)
 
     @abstractmethod
     def runner(self) -> object:
@@ -89,9 +112,9 @@ class BaseWorkflowContext(AttemptContext):
         """Return a random number for the jitter of a delay; another one each time."""
         return self._ids.random()
 
-    def lazy_time(self) -> datetime:
-        """Return the time of a step that is not written yet."""
-        return self.operations.history.last_at or self.clock.now()
+    def now_here(self) -> datetime:
+        """Return the time of this machine."""
+        return self.clock.now()
 
     def load(self) -> None:
         """Read what earlier attempts have recorded, unless that was done. Raises the refusal if the job is no longer
@@ -110,9 +133,9 @@ class BaseWorkflowContext(AttemptContext):
         self.is_loaded = True
 
     def _take(self, page: WorkflowHistory) -> None:
-        self.operations.now = page.now
-        self.operations.history.load(page)
-        self.operations.depth = page.depth
+        self.run.now = page.now
+        self.run.history.load(page)
+        self.run.depth = page.depth
         if page.payload is not None:
             self._payload = page.payload
         if page.cancelled:
@@ -149,22 +172,22 @@ class BaseWorkflowContext(AttemptContext):
 
     @property
     def version(self) -> int:
-        return self.operations.history.version
+        return self.run.history.version
 
     @property
     def generation(self) -> int:
-        return self.operations.history.generation
+        return self.run.history.generation
 
     @property
     def replaying(self) -> bool:
-        return self.operations.history.is_replaying
+        return self.run.history.is_replaying
 
     @cached_property
     def random(self) -> Random:
         return Random(f"{super().effect_key}/{self.generation}/{self.scope_path}")
 
     def now(self) -> datetime:
-        return self.operations.time()
+        return self.run.time()
 
     def uuid(self, name: str) -> UUID:
         check_name("uuid", name)
@@ -253,17 +276,3 @@ def moment_of(when: datetime | Local) -> datetime:
         allowed = "a time with a zone, or Local('2027-03-28 02:30', 'Europe/Berlin')"
         raise InvalidInput("when", repr(when)[:80], allowed)
     return when.astimezone(UTC)
-
-
-def tolerated(tolerate: int | str, total: int) -> int:
-    """Return how many of `total` children may fail. `InvalidInput`."""
-    if isinstance(tolerate, str) and tolerate.endswith("%"):
-        try:
-            share = float(tolerate[:-1])
-        except ValueError:
-            share = -1.0
-        if 0 <= share <= 100:
-            return int(total * share / 100)
-    elif isinstance(tolerate, int) and not isinstance(tolerate, bool) and tolerate >= 0:
-        return tolerate
-    raise InvalidInput("tolerate", repr(tolerate)[:80], 'a number of children, or a share such as "5%"')

@@ -16,9 +16,9 @@ from detent.declare.workflow import Local, Seconds, Step, StepCall, as_step, che
 from detent.declare.workflow_context import Arrival, Child, Wait
 from detent.errors import DetentError, InvalidInput, ParkSwallowed
 from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park, moment_of
-from detent.worker.attempt.workflow.branch import current_branch, inside_step
-from detent.worker.attempt.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
-from detent.worker.attempt.workflow.requests import (
+from detent.workflow.branch import current_branch, inside_step
+from detent.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
+from detent.workflow.requests import (
     CallFunction,
     Do,
     Operation,
@@ -60,23 +60,21 @@ class PlainWorkflowContext(BaseWorkflowContext):
 
     def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
-        return self.drive(self.operations.step(self.scope_path, as_step(step), fn, args, kwargs))
+        return self.drive(self.steps.step(as_step(step), fn, args, kwargs))
 
     def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
-        return self.drive(self.operations.transact(self.scope_path, as_step(step), fn, args, kwargs))
+        return self.drive(self.steps.transact(as_step(step), fn, args, kwargs))
 
     def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
         check_name("scope", name)
-        path, row = self.operations.find_scope(self.scope_path, name)
+        path, row = self.steps.begin_scope(name)
         if row is not None:
-            return self.operations.replay_scope(row, fn)
-        try:
+            return self.steps.replay_scope(row, fn)
+        with self.run.in_flight(self.scope_path, path):
             value = fn(self._inner(path), *args, **kwargs)
-            return self.drive(self.operations.end_scope(self.scope_path, path, fn, value))
-        finally:
-            self.operations.leave_scope(self.scope_path, path)
+            return self.drive(self.steps.end_scope(path, fn, value))
 
     def _inner(self, path: str) -> PlainWorkflowContext:
         inner = object.__new__(type(self))
@@ -99,30 +97,30 @@ class PlainWorkflowContext(BaseWorkflowContext):
     # -- waits -------------------------------------------------------------------------------------------------
 
     def sleep(self, seconds: Seconds) -> None:
-        self.drive(self.operations.sleep(self.scope_path, lasts=seconds_of("seconds", seconds)))
+        self.drive(self.waits.sleep(lasts=seconds_of("seconds", seconds)))
 
     def sleep_until(self, when: datetime | Local) -> None:
-        self.drive(self.operations.sleep(self.scope_path, until=moment_of(when)))
+        self.drive(self.waits.sleep(until=moment_of(when)))
 
     def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
-        return self.drive(self.operations.wait_for(self.scope_path, signal, kind, timeout))
+        return self.drive(self.waits.wait_for(signal, kind, timeout))
 
     def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:
-        return self.drive(ChildOperations(self).first(waits, timeout))
+        return self.drive(self.children.first(waits, timeout))
 
     # -- children ----------------------------------------------------------------------------------------------
 
     def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
-        return self.drive(ChildOperations(self).spawn(call, name, detached))
+        return self.drive(self.children.spawn(call, name, detached))
 
     def join(self, child: Child[Any], *, wait: bool = False) -> Any:
-        return self.drive(ChildOperations(self).join(child, wait))
+        return self.drive(self.children.join(child, wait))
 
     def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> PlainChildGroup:
-        return PlainChildGroup(self, self.drive(ChildOperations(self).spawn_many(name, list(calls), limit)))
+        return PlainChildGroup(self, self.drive(self.children.spawn_many(name, list(calls), limit)))
 
     def continue_as_new(self, **payload: Any) -> NoReturn:
-        self.drive(self.operations.continue_as_new(payload))
+        self.drive(self.run.continue_as_new(payload))
         raise AssertionError("a workflow that continues as new does not return")
 
     # -- the driver --------------------------------------------------------------------------------------------
@@ -159,7 +157,7 @@ class PlainWorkflowContext(BaseWorkflowContext):
             case Pause():
                 return self.clock.sleep(request.seconds)
             case Suspend():
-                raise self.operations.suspend(request.wait)
+                raise self.run.suspend(request.wait)
 
     def _transact(self, request: Transact) -> Any:
         block = StepBlock(self, request.path)
@@ -181,7 +179,7 @@ class PlainWorkflowContext(BaseWorkflowContext):
             self.block_left()
         assert block.answer is not None
         assert block.step is not None
-        self.operations.note_recorded(block.step, block.answer.done_at)
+        self.run.note_recorded(block.step, block.answer.done_at)
         return block.answer
 
     def _refuse_async(self, fn: Callable[..., Any]) -> None:
@@ -195,7 +193,7 @@ class PlainWorkflowContext(BaseWorkflowContext):
 
         def run(context: PlainWorkflowContext, **arguments: Any) -> Any:
             self.called_at = self.clock.monotonic()
-            current_branch(self.runner())
+            self.run.enter_scope("")
             try:
                 value = function(context, **arguments)
             except BaseException as error:
@@ -203,18 +201,18 @@ class PlainWorkflowContext(BaseWorkflowContext):
                     raise
                 self._park()
                 raise ParkAttempt from None
-            if self.operations.parking:
-                raise ParkSwallowed(self.job_id, self.operations.parking[0].words)
-            self.drive(self.operations.finish())
+            if self.run.parking:
+                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
+            self.drive(self.run.finish())
             return value
 
         return run
 
     def _park(self) -> None:
         self.flush_events()
-        continues_with = self.operations.continues_with
+        continues_with = self.run.continues_with
         if continues_with is None:
-            (answer,) = self._sink.steps.write([self.operations.park(self.begun_after)])
+            (answer,) = self._sink.steps.write([self.run.park(self.begun_after)])
         else:
             answer = self._store.workflow_continue(self.job_id, self.attempt, continues_with, self._sink.steps.worker)
         if isinstance(answer, DetentError):
@@ -230,7 +228,7 @@ class PlainChildGroup:
         self._group = group
 
     def join(self, *, tolerate: int | str = 0, wait: bool = False) -> PlainGroupResult:
-        children = ChildOperations(self._context)
+        children = self._context.children
         return PlainGroupResult(children, self._context.drive(children.join_many(self._group, tolerate, wait)))
 
 

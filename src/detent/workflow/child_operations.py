@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,10 +15,9 @@ from detent.errors import ChildFailed, DetentError, InvalidInput, UnknownTask
 from detent.model import json_codec
 from detent.model.records import JobRow
 from detent.model.workflow_records import Spawn, Spawned, WaitOn
-from detent.worker.attempt.workflow.requests import Do, Operation
-
-if TYPE_CHECKING:
-    from detent.worker.attempt.workflow.base_context import BaseWorkflowContext
+from detent.workflow.requests import Do, Operation
+from detent.workflow.run import WorkflowRun
+from detent.workflow.wait_operations import WaitOperations
 
 __all__ = ["ChildOperations", "Counts", "GroupOfChildren", "GroupOutcome"]
 
@@ -64,10 +63,10 @@ class GroupOutcome:
 class ChildOperations:
     """The operations with children, for one scope of a workflow."""
 
-    def __init__(self, context: BaseWorkflowContext) -> None:
-        self._context = context
-        self._operations = context.operations
-        self._scope = context.scope_path
+    def __init__(self, run: WorkflowRun, scope: str) -> None:
+        self._context = run.context
+        self._run = run
+        self._scope = scope
 
     # -- spawning ----------------------------------------------------------------------------------------------
 
@@ -89,13 +88,13 @@ class ChildOperations:
         return (yield from self._spawn(name, calls, False))
 
     def _spawn(self, name: str, calls: Sequence[Call[Any]], detached: bool) -> Operation[GroupOfChildren]:
-        operations, context = self._operations, self._context
-        path, row, new = operations.begin_spawn(self._scope, name)
+        run, context = self._run, self._context
+        path, row, new = run.begin_spawn(self._scope, name)
         if row is not None or new is None:
-            found = operations.decoded(None if row is None else row.value, SpawnValue, path)
+            found = run.decoded(None if row is None else row.value, SpawnValue, path)
             return GroupOfChildren(path, found.first_id, found.total)
-        if operations.depth >= _DEPTH_MAX:
-            raise InvalidInput("spawn", f"a child at depth {operations.depth + 1}", f"at most {_DEPTH_MAX} levels")
+        if run.depth >= _DEPTH_MAX:
+            raise InvalidInput("spawn", f"a child at depth {run.depth + 1}", f"at most {_DEPTH_MAX} levels")
         total, store = len(calls), context.store
         first_id: int = (yield Do(lambda: store.ids_reserve(total))) if total else 0
         value = json_codec.encode(SpawnValue(first_id, total), field="spawn", size_max=1000)
@@ -116,7 +115,7 @@ class ChildOperations:
             if not answer.created:
                 break
         assert answer is not None
-        operations.note_recorded(step, context.lazy_time())
+        run.note_recorded(step, run.lazy_time())
         return GroupOfChildren(path, answer.first_id, answer.total)
 
     def _send(self, item: Spawn) -> Operation[Spawned]:
@@ -138,8 +137,6 @@ class ChildOperations:
 
     def join_many(self, group: GroupOfChildren, tolerate: int | str, wait: bool) -> Operation[GroupOutcome]:
         """Wait for a group; return how it has ended."""
-        from detent.worker.attempt.workflow.base_context import tolerated
-
         most = tolerated(tolerate, group.total)
         if group.total == 0:
             return GroupOutcome(group, 0, 0, 0)
@@ -151,11 +148,10 @@ class ChildOperations:
         return GroupOutcome(group, group.total, counts.succeeded, failed)
 
     def _join(self, path: str, words: str, wait: bool) -> Operation[Counts]:
+        self._run.begin("join")
         on = (WaitOn("children", path, wait),)
-        _, value = yield from self._operations.wait(
-            self._scope, "", on, words, path=f"{path}~join", kind="join", word="join"
-        )
-        counts: Counts = self._operations.decoded(value, Counts, path)
+        _, value = yield from WaitOperations(self._run, self._scope).wait(f"{path}~join", on, words, kind="join")
+        counts: Counts = self._run.decoded(value, Counts, path)
         return counts
 
     def _result(self, child: Child[Any], counts: Counts) -> Operation[Any]:
@@ -209,16 +205,32 @@ class ChildOperations:
         words = " or ".join(f"signal {one.name}" if one.kind == "signal" else f"child {one.name}" for one in waits)
         on = [WaitOn("signal" if one.kind == "signal" else "children", one.name) for one in waits]
         lasts = None if timeout is None else seconds_of("timeout", timeout)
-        kind, value = yield from self._operations.wait(
-            self._scope, "first", on, words, timeout=lasts, kind="choice", chooses=True, word="first"
+        self._run.begin("first")
+        path, _ = self._run.ask(self._scope, "first")
+        kind, value = yield from WaitOperations(self._run, self._scope).wait(
+            path, on, words, timeout=lasts, kind="choice", chooses=True
         )
         chosen = json_codec.decode(value or "{}")
         if kind == "timeout" or chosen.get("n") is None:
-            raise self._operations.timed_out(words)
+            raise self._run.timed_out(words)
         wait = waits[chosen["n"]]
         if wait.kind == "signal":
             text = json_codec.encode(chosen["value"], field="value", size_max=2**26)
-            return Arrival(wait, self._operations.decoded(text, wait.type, words))
+            return Arrival(wait, self._run.decoded(text, wait.type, words))
         counts = msgspec.convert(chosen["value"], Counts)
         child: Child[Any] = Child(wait.child_id or 0, wait.name, wait.name, "")
         return Arrival(wait, (yield from self._result(child, counts)))
+
+
+def tolerated(tolerate: int | str, total: int) -> int:
+    """Return how many of `total` children may fail. `InvalidInput`."""
+    if isinstance(tolerate, str) and tolerate.endswith("%"):
+        try:
+            share = float(tolerate[:-1])
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 100:
+            return int(total * share / 100)
+    elif isinstance(tolerate, int) and not isinstance(tolerate, bool) and tolerate >= 0:
+        return tolerate
+    raise InvalidInput("tolerate", repr(tolerate)[:80], 'a number of children, or a share such as "5%"')

@@ -23,7 +23,7 @@ def current_branch(runner: object) -> Branch:
     """Return the branch that runs on this task or thread. One that is new gets a number below the one that started it,
     whose context variables it has inherited."""
     owner, branch = _branch.get()
-    if owner is runner:
+    if owner == runner:
         return branch
     if owner is not None:
         branch = (*branch, next(_numbers))

@@ -8,7 +8,7 @@ import pytest
 
 from detent.errors import InvalidInput, StepAmbiguous, WorkflowDrift
 from detent.model.workflow_records import StepKind, StepRow, WorkflowHistory
-from detent.worker.attempt.workflow.history import StepHistory
+from detent.workflow.history import StepHistory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

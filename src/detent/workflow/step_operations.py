@@ -1,0 +1,232 @@
+"""Steps of a workflow: functions whose values are recorded once, and scopes around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from detent.declare.probe import Probed
+from detent.declare.workflow import Step, is_async
+from detent.errors import DetentError, InvalidInput, InvalidPayload
+from detent.model import json_codec
+from detent.model.workflow_records import NewStep, StepKind, StepRow
+from detent.workflow.requests import CallFunction, Do, Operation, Pause, Transact
+from detent.workflow.run import CONTROL, WorkflowRun
+from detent.workflow.wait_operations import WaitOperations
+
+__all__ = ["StepOperations", "StepUnknown"]
+
+_PAUSE_MAX = 1.0
+"""Seconds. A retry of a step that is further away parks the workflow."""
+_ARGUMENTS_MAX = 1_000_000
+_SCOPE: Step[Any] = Step("scope")
+
+
+class StepUnknown(DetentError):
+    """It is unknown whether the effect of a step has happened, and nothing can tell."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"it is unknown whether step {path!r} has had its effect: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A step that the function asks for: its path and its call."""
+
+    path: str
+    step: Step[Any]
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    fingerprint: str | None
+
+
+class StepOperations:
+    """The steps of one scope."""
+
+    def __init__(self, run: WorkflowRun, scope: str) -> None:
+        self._run = run
+        self._scope = scope
+        self._context = run.context
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    def step(
+        self, step: Step[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Operation[Any]:
+        """Call a function and record its value, unless that is on record."""
+        self._run.begin("step")
+        if step.timeout is not None and not is_async(fn):
+            found = f"{step.timeout} for the plain function of step {step.name!r}"
+            raise InvalidInput("timeout", found, "an async function")
+        asked, row = self._ask(step, fn, args, kwargs)
+        if row is not None:
+            return self._replay(row, asked)
+        with self._run.in_flight(self._scope, asked.path):
+            if step.once and (probed := (yield from self._begin_once(asked))) is not None:
+                return (yield from self._record(asked, probed.result, 0.0))
+            begun_at = self._context.monotonic()
+            call = CallFunction(asked.path, fn, args, kwargs, step.timeout)
+            value = yield from self._tries(asked, call)
+            return (yield from self._record(asked, value, self._context.monotonic() - begun_at))
+
+    def transact(
+        self, step: Step[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Operation[Any]:
+        """Call a function with a transaction, and record its value in it."""
+        self._run.begin("transact")
+        if step.once or step.lazy:
+            found = f"once or lazy for the transaction {step.name!r}"
+            raise InvalidInput("step", found, "neither: it happens once anyway")
+        asked, row = self._ask(step, fn, args, kwargs)
+        if row is not None:
+            return self._replay(row, asked)
+        begun_at = self._context.monotonic()
+
+        def made(value: Any) -> NewStep:
+            return self._made(asked, value, "transact", self._context.monotonic() - begun_at)
+
+        with self._run.in_flight(self._scope, asked.path):
+            yield from self._run.write_pending()
+            recorded = yield from self._tries(asked, Transact(asked.path, fn, args, kwargs, made))
+        return self._run.adopt(asked.path, recorded.value, recorded.error, asked.step, asked.fn)
+
+    def _ask(
+        self, step: Step[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[_Asked, StepRow | None]:
+        path, row = self._run.ask(self._scope, step.name, step.key)
+        if row is None:
+            self._run.check_new(self._scope, path)
+        return _Asked(path, step, fn, args, kwargs, _fingerprint(step.name, args, kwargs)), row
+
+    def _tries(self, asked: _Asked, request: CallFunction | Transact) -> Operation[Any]:
+        """Make a request as often as the step's retry policy allows. A retry that is far away parks the workflow."""
+        step, path, tries = asked.step, asked.path, 1
+        waits = WaitOperations(self._run, self._scope)
+        words = f"retry of step {path}"
+        while (row := self._run.history.find(f"{path}~retry{tries}")) is not None:
+            yield from waits.sleep_at(row.path, words, row=row)
+            tries += 1
+        while True:
+            try:
+                return (yield request)
+            except Exception as error:
+                if step.once and step.timeout is not None and isinstance(error, TimeoutError):
+                    raise StepUnknown(path, f"it did not end within {step.timeout:g} s") from error
+                delay = self._delay(asked, tries, error)
+                if delay is None:
+                    self._run.note_failed(self._scope, path, step, error)
+                    raise
+            if delay <= _PAUSE_MAX:
+                yield Pause(delay)
+            else:
+                yield from waits.sleep_at(f"{path}~retry{tries}", words, lasts=delay)
+            tries += 1
+            self._context.raise_if_cancelled()
+
+    def _delay(self, asked: _Asked, tries: int, error: Exception) -> float | None:
+        """Return the seconds after which the step is called again; None if its error goes on."""
+        retry = asked.step.retry
+        if retry is None or tries >= retry.attempts_max or isinstance(error, CONTROL) or not retry.covers(error):
+            return None
+        if self._context.cancelled or self._run.is_fatal(error):
+            return None
+        delay = retry.delay(tries, self._context.chance())
+        self._context.event(
+            f"step {asked.path} failed, try {tries} of {retry.attempts_max}; again in {delay:.1f} s: "
+            f"{type(error).__name__}: {error}",
+            level="warning",
+        )
+        return delay
+
+    def _begin_once(self, asked: _Asked) -> Operation[Probed | None]:
+        """Record that a step is about to be called. If an earlier attempt has begun it, find out what became of it."""
+        store, path = self._context.store, asked.path
+        before = self._run.history.begun(path)
+        new = self._run.new(path, "call", self._scope, value="null")
+        (answer,) = yield Do(lambda: store.step_begin([new]))
+        if isinstance(answer, DetentError):
+            raise answer
+        if before is None or before.first >= self._context.claimed.attempt:
+            return None
+        if not (yield Do(lambda: self._context.may_have_done(before.first))):
+            return None
+        if asked.step.probe is None:
+            raise StepUnknown(path, f"attempt {before.first} has begun it, and it has no probe")
+        self._context.event(f"attempt {before.first} may have done step {path}: asking its probe", level="warning")
+        found = yield CallFunction(path, asked.step.probe, asked.args, asked.kwargs)
+        if not isinstance(found, Probed):
+            raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")
+        if found.found == "cannot tell":
+            raise StepUnknown(path, found.why or "its probe cannot tell")
+        self._context.event(f"the probe of step {path} says: {found.found}", level="warning")
+        return found if found.found == "done" else None
+
+    def _made(self, asked: _Asked, value: Any, kind: StepKind, ran_for: float) -> NewStep:
+        text = self._run.encoded(value, asked.path)
+        with self._run.lock:
+            return self._run.new(
+                asked.path,
+                kind,
+                self._scope,
+                fingerprint=asked.fingerprint,
+                beside=self._run.is_beside(self._scope, asked.path),
+                secret=asked.step.secret,
+                undo=asked.step.undo is not None,
+                ran_for=max(0.0, ran_for),
+                value=text,
+            )
+
+    def _record(self, asked: _Asked, value: Any, ran_for: float) -> Operation[Any]:
+        new = self._made(asked, value, "call", ran_for)
+        if asked.step.lazy:
+            self._run.put_off(new)
+            return self._run.adopt(asked.path, new.value, None, asked.step, asked.fn)
+        answer = yield from self._run.record(new)
+        return self._run.adopt(asked.path, answer.value, answer.error, asked.step, asked.fn)
+
+    def _replay(self, row: StepRow, asked: _Asked) -> Any:
+        if row.fingerprint is not None and asked.fingerprint is not None and row.fingerprint != asked.fingerprint:
+            self._context.event(
+                f"step {row.path} is on record with other arguments; its recorded value counts",
+                level="warning",
+                key=f"arguments/{row.generation}/{row.path}",
+            )
+        return self._run.adopt(row.path, row.value, row.error, asked.step, asked.fn)
+
+    # -- scopes ------------------------------------------------------------------------------------------------
+
+    def begin_scope(self, name: str) -> tuple[str, StepRow | None]:
+        """Return the path of a scope that the function enters, and its record if it has ended."""
+        self._run.begin("scope")
+        path, row = self._run.ask(self._scope, name)
+        if row is None:
+            self._run.check_new(self._scope, path)
+            self._run.enter_scope(path)
+        return path, row
+
+    def replay_scope(self, row: StepRow, fn: Callable[..., Any]) -> Any:
+        """Return the recorded value of a scope."""
+        return self._run.adopt(row.path, row.value, row.error, _SCOPE, fn)
+
+    def end_scope(self, path: str, fn: Callable[..., Any], value: Any) -> Operation[Any]:
+        """Record the value of a scope."""
+        self._run.begin("scope")
+        text = self._run.encoded(value, path)
+        with self._run.lock:
+            beside = self._run.is_beside(self._scope, path)
+            new = self._run.new(path, "scope", self._scope, beside=beside, value=text)
+        answer = yield from self._run.record(new)
+        with self._run.lock:
+            self._run.history.end_scope(path)
+        return self._run.adopt(path, answer.value, answer.error, _SCOPE, fn)
+
+
+def _fingerprint(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Return a digest of the arguments of a step; None if they are not JSON, as a connection is not."""
+    try:
+        text = json_codec.encode([args, kwargs], field="arguments", size_max=_ARGUMENTS_MAX)
+    except InvalidPayload:
+        return None
+    return json_codec.fingerprint(name, text)
