@@ -14,18 +14,20 @@ JOBS = 1_000
 _FIRST_JOB = 1_000_000
 
 _NUMBERS = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})"
-_GROUP = "INSERT INTO {p}lane_group (queue, task) VALUES ('{queue}', '{task}') ON CONFLICT DO NOTHING"
+_GROUP = """
+INSERT INTO {p}lane_group (queue, task, version) VALUES ('{queue}', '{task}', {version}) ON CONFLICT DO NOTHING
+"""
 _LANES = f"""
 {_NUMBERS}
-INSERT INTO {{p}}lane (id, queue, task, tenant, priority, limit_key)
-SELECT (CAST(g.id AS bigint) << 32) + {{offset}} + n, g.queue, g.task, {{tenant}}, 0, {{key}}
-  FROM number, {{p}}lane_group g WHERE g.queue = '{{queue}}' AND g.task = '{{task}}'
+INSERT INTO {{p}}lane (id, queue, task, tenant, priority, limit_key, version)
+SELECT (CAST(g.id AS bigint) << 32) + {{offset}} + n, g.queue, g.task, {{tenant}}, 0, {{key}}, g.version
+  FROM number, {{p}}lane_group g WHERE g.queue = '{{queue}}' AND g.task = '{{task}}' AND g.version = {{version}}
 """
 _READY = f"""
 {_NUMBERS}
 INSERT INTO {{p}}ready (lane_id, ready_at, job_id)
 SELECT (CAST(g.id AS bigint) << 32) + {{offset}} + n, {{now}}, {{first}} + n
-  FROM number, {{p}}lane_group g WHERE g.queue = '{{queue}}' AND g.task = '{{task}}'
+  FROM number, {{p}}lane_group g WHERE g.queue = '{{queue}}' AND g.task = '{{task}}' AND g.version = {{version}}
 """
 _JOBS = f"""
 {_NUMBERS.replace("{many}", "{jobs}")}
@@ -36,7 +38,14 @@ SELECT {{first}} + n, '{{task}}', '{{queue}}', {{tenant}}, nullif({{key}}, ''), 
 
 
 def add_lanes(
-    url: str, many: int, *, ready: bool, task: str = "mail.send", queue: str = "default", keys: bool = False
+    url: str,
+    many: int,
+    *,
+    ready: bool,
+    task: str = "mail.send",
+    queue: str = "default",
+    keys: bool = False,
+    version: int = 0,
 ) -> None:
     """Add lanes of as many tenants, or of as many limit keys of one tenant, behind those that are there."""
     sqlite = is_sqlite(url)
@@ -49,6 +58,7 @@ def add_lanes(
         "first": _FIRST_JOB + 10 * many,
         "task": task,
         "queue": queue,
+        "version": version,
         "tenant": "''" if keys else names,
         "key": names if keys else "''",
         "now": str(to_micros(START, field="now")) if sqlite else f"'{START.isoformat()}'::timestamptz",

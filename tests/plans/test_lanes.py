@@ -40,6 +40,21 @@ def claim_of_one_tenant(verbs: Verbs, _: Any) -> None:
     assert len(claim(verbs, limit=10, tenants=["zoe"])) == 10
 
 
+def claim_of_version(verbs: Verbs, _: Any) -> None:
+    assert len(claim(verbs, limit=10, versions={TASK: [2], "another": [1]})) == 10
+
+
+def claim_each_of_version(verbs: Verbs, _: Any) -> None:
+    terms: dict[str, Any] = {"worker": "ana", "queues": None, "tasks": [TASK], "limit": 10, "lease": 30.0}
+    assert len(verbs.job_claim_each([], lease_id=verbs.ids_reserve(1), versions={}, **terms).jobs) == 10
+
+
+def claim_no_version(verbs: Verbs, _: Any) -> None:
+    """Of a task of which only another version waits."""
+    assert claim(verbs, queues=["elsewhere"], versions={TASK: [2]}) == []
+    assert len(claim(verbs, limit=10, tenants=["zoe"], versions={TASK: [2]})) == 10
+
+
 def send_more(verbs: Verbs, _: Any) -> None:
     enqueue(verbs, tenant="zoe")
 
@@ -79,10 +94,21 @@ def test_lanes_that_may_not_be_entered_cost_nothing(store_url: str, place: str) 
     all_the_same(store_url, works, ready=True, **where)
 
 
+def test_lanes_of_another_version_cost_nothing(store_url: str) -> None:
+    """A hundred thousand tenants wait for the worker that can continue the old version of a workflow."""
+    filled(store_url)
+    works = [claim_of_version, claim_each_of_version, claim_no_version]
+    all_the_same(store_url, works, ready=True, version=1)
+    with turnable_store(store_url) as (store, _):
+        assert len(claim(store, limit=30, versions={TASK: [2]})) == 20
+        assert len(claim(store, limit=30, versions={TASK: [1]})) == 30
+
+
 def test_a_claim_of_many_tenants_costs_what_it_claims(store_url: str) -> None:
     """J4: a hundred thousand tenants have a job each; a claim looks at some of them."""
     filled(store_url)
-    all_the_same(store_url, [claim_some, claim_each, claim_nothing, claim_of_one_tenant, send_more], ready=True)
+    works = [claim_some, claim_each, claim_nothing, claim_of_one_tenant, send_more]
+    all_the_same(store_url, works, ready=True)
 
 
 def test_a_claim_under_many_limit_keys_costs_what_it_claims(store_url: str) -> None:

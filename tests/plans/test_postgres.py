@@ -28,7 +28,7 @@ from detent.store.open import open_store
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.postgres import Cluster
 from detent.testing.stores import START, plain_connection
-from tests.contract.jobs.sample_jobs import claim, new_job
+from tests.contract.jobs.sample_jobs import claim, enqueue, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 
 SMALL = 1
@@ -216,6 +216,11 @@ def test_a_claim_that_finds_nothing_costs_the_same(benches: Sequence[Bench]) -> 
 @pytest.mark.parametrize("work", [finish_all, abort_all, append_all, commit_one])
 def test_the_holders_verbs_cost_the_same(benches: Sequence[Bench], work: Callable[[Verbs, Any], None]) -> None:
     check_bounded(benches, work, ten_claimed)
+
+
+def test_a_cancel_finds_its_place_in_the_queue(benches: Sequence[Bench]) -> None:
+    """J8: of a job that is ready, from the job itself, whatever waits beside it."""
+    check_bounded(benches, lambda verbs, job_id: verbs.job_cancel([job_id], "ana"), before=enqueue)
 
 
 def test_a_renewal_costs_the_same(benches: Sequence[Bench]) -> None:
