@@ -5,18 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from detent import Detent
 from tests.console import shop as shop_module
 from tests.console.conftest import OpenTab
-
-
-def _confirm(page: Page, reason: str, button: str | re.Pattern[str]) -> None:
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label(re.compile("^Reason")).fill(reason)
-    dialog.get_by_role("button", name=button).click()
-    expect(dialog).to_have_count(0)
+from tests.console.dialog import confirm
 
 
 @pytest.mark.usefixtures("worker")
@@ -41,14 +35,14 @@ def test_a_batch_is_previewed_applied_in_part_retried_and_rolled_back(tab: OpenT
     for ref in ("ring-001", "ring-002", "ring-003"):
         page.get_by_label(f"Select {ref}").check()
     page.get_by_role("button", name="Apply 3 selected").click()
-    _confirm(page, "a part first", "Apply 3 targets")
+    confirm(page, "a part first", "Apply 3 targets")
     expect(state).to_have_text("partial")
     expect(first.locator(".diff-error")).to_contain_text("the shop answered 500 for ring-001")
     page.get_by_role("button", name="Retry failed").click()
-    _confirm(page, "the shop is up again", "Retry failed")
+    confirm(page, "the shop is up again", "Retry failed")
     expect(state).to_have_text("applied")
     page.get_by_role("button", name="Roll back").click()
-    _confirm(page, "too cheap", "Roll back")
+    confirm(page, "too cheap", "Roll back")
     expect(state).to_have_text("rolled back")
     expect(page.locator("tbody[data-ref=ring-003] .state")).to_have_text("rolled back")
     page.get_by_role("link", name="Record", exact=True).last.click()
@@ -83,7 +77,7 @@ def test_the_log_of_a_deploy_is_followed(tab: OpenTab, shop: Detent) -> None:
     expect(page.locator(".log-line.level-error")).to_have_count(1)
     expect(page.locator("a[href^='javascript']")).to_have_count(0)
     page.get_by_role("button", name="Cancel").click()
-    _confirm(page, "the wrong revision", "Cancel the run")
+    confirm(page, "the wrong revision", "Cancel the run")
     expect(page.locator("main h1 .state")).to_have_text("cancelled")
 
 
@@ -91,7 +85,7 @@ def test_a_token_is_shown_once_and_revoked(tab: OpenTab, shop: Detent) -> None:
     page = tab().open("access")
     page.get_by_role("button", name="Create a token").click()
     page.get_by_role("dialog").get_by_label("Name").fill("reader")
-    _confirm(page, "for the wall", "Create")
+    confirm(page, "for the wall", "Create")
     text = page.locator(".token-text").inner_text()
     assert len(text) > 20
     page.get_by_role("button", name="I have copied it").click()
@@ -99,7 +93,7 @@ def test_a_token_is_shown_once_and_revoked(tab: OpenTab, shop: Detent) -> None:
     row = page.get_by_role("row").filter(has_text="reader")
     page.reload()
     row.get_by_role("button", name="Revoke").click()
-    _confirm(page, "not needed", "Revoke")
+    confirm(page, "not needed", "Revoke")
     expect(row).to_have_class(re.compile("gone"))
     assert [one.revoked_by for one in shop.tokens.list(revoked=True) if one.name == "reader"] == ["ana"]
 
@@ -115,10 +109,10 @@ def test_a_state_of_a_lifecycle_leads_to_its_jobs(tab: OpenTab, shop: Detent) ->
 def test_an_integrity_check_is_made_and_a_repair_planned(tab: OpenTab) -> None:
     page = tab().open("integrity")
     page.get_by_role("button", name="Check now").click()
-    _confirm(page, "", "Check")
+    confirm(page, "", "Check")
     expect(page.get_by_text("Healthy at the last check")).to_be_visible()
     page.get_by_role("button", name="Plan a repair").click()
-    _confirm(page, "to see it", "Make the plan")
+    confirm(page, "to see it", "Make the plan")
     expect(page.get_by_text("Nothing to repair")).to_be_visible()
 
 

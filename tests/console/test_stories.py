@@ -9,20 +9,16 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from detent import Detent
 from tests.console import shop as shop_module
 from tests.console.conftest import ROOT, OpenTab
+from tests.console.dialog import confirm
 from tests.console.served import serve_api
 from tests.deadlines import scaled, until
 
 LATER = timedelta(days=3)
-
-
-def _confirm(page: Page, reason: str, button: str) -> None:
-    page.get_by_label(re.compile("^Reason")).fill(reason)
-    page.get_by_role("dialog").get_by_role("button", name=button).click()
 
 
 @pytest.mark.usefixtures("worker")
@@ -38,7 +34,7 @@ def test_jobs_die_and_are_retried_together(tab: OpenTab, shop: Detent) -> None:
     group = page.get_by_role("row").filter(has_text="shop.fragile").filter(has_text="RuntimeError").first
     group.get_by_role("button", name="Retry…").click()
     expect(page.get_by_role("heading", name="Retry 3 jobs?")).to_be_visible()
-    _confirm(page, "the glass was replaced", "Retry 3 jobs")
+    confirm(page, "the glass was replaced", "Retry 3 jobs")
     expect(page.locator(".operation").get_by_text("Done: retry 3 of 3 jobs")).to_be_visible()
     until(lambda: {job.refresh().state for job in sent} == {"succeeded"}, "the retry of all three")
     retried = [line for line in sent[0].history() if line.trigger == "retry"]
@@ -65,7 +61,7 @@ def test_the_log_of_a_running_job_is_followed_and_the_job_cancelled(tab: OpenTab
     expect(lines.filter(has_text="info")).to_have_count(0)
 
     page.get_by_role("button", name="Cancel").click()
-    _confirm(page, "seen enough", "Cancel the job")
+    confirm(page, "seen enough", "Cancel the job")
     expect(page.locator(".job-title .state")).to_have_text("cancelled")
     expect(page.locator(".record-list")).to_contain_text("seen enough")
 
@@ -74,7 +70,7 @@ def test_a_paused_queue_is_the_reason_why_a_job_waits(tab: OpenTab, shop: Detent
     page = tab().open("queues")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reports", exact=True))
     row.get_by_role("button", name="Pause").click()
-    _confirm(page, "the printer burns", "Pause")
+    confirm(page, "the printer burns", "Pause")
     expect(row).to_contain_text("by ana: the printer burns")
     job = shop.enqueue(shop_module.report.call(month="2026-10"))
     page = tab().open(f"jobs/{job.id}")
@@ -86,7 +82,7 @@ def test_a_pause_can_be_undone(tab: OpenTab, shop: Detent) -> None:
     page = tab().open("queues")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="prices", exact=True))
     row.get_by_role("button", name="Pause").click()
-    _confirm(page, "", "Pause")
+    confirm(page, "", "Pause")
     expect(row.get_by_role("button", name="Resume")).to_be_visible()
     assert shop.queues.get("prices").paused
     page.get_by_role("button", name="Undo").click()
@@ -266,7 +262,7 @@ def test_selected_jobs_are_changed_and_no_others(tab: OpenTab, shop: Detent) -> 
     expect(retry).to_have_attribute("data-hint", re.compile("only if a job is failed, quarantined or cancelled"))
     page.get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("heading", name="Cancel 2 jobs?")).to_be_visible()
-    _confirm(page, "chosen by hand", "Cancel 2 jobs")
+    confirm(page, "chosen by hand", "Cancel 2 jobs")
     expect(page.get_by_text("2 jobs cancelled.")).to_be_visible()
     assert [job.refresh().state for job in sent] == ["cancelled", "cancelled", "pending", "pending"]
     assert sent[1].history()[-1].reason == "chosen by hand"
@@ -275,7 +271,7 @@ def test_selected_jobs_are_changed_and_no_others(tab: OpenTab, shop: Detent) -> 
     page.get_by_label("Select all that are shown").check()
     page.get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("dialog")).to_contain_text("2 selected jobs in another state are left alone")
-    _confirm(page, "", "Cancel 2 jobs")
+    confirm(page, "", "Cancel 2 jobs")
     expect(page.get_by_text("2 jobs cancelled.")).to_be_visible()
 
 
@@ -290,7 +286,7 @@ def test_a_selected_job_that_has_moved_on_is_refused(tab: OpenTab, shop: Detent)
     expect(page.get_by_role("heading", name="Discard 2 jobs?")).to_be_visible()
     shop.queues.pause(moved.queue)  # so that no worker takes it
     moved.retry()
-    _confirm(page, "twins", "Discard 2 jobs")
+    confirm(page, "twins", "Discard 2 jobs")
     expect(page.get_by_text(f"1 job discarded, 1 refused. job {moved.id} cannot go from pending")).to_be_visible()
     shop.queues.resume(moved.queue)
     (refusal,) = opened.errors  # the browser reports every answer of this kind
