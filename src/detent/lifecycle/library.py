@@ -35,7 +35,7 @@ JOB = Lifecycle(
           "The execution is done after its commit. If its worker is dead, the reaper finishes it.",
           "execution"),
         T("running", "pending", "give_back", "worker or reaper",
-          "The lease expired before the commit, or the worker released, snoozed or throttled it.", "execution"),
+          "The lease expired before the commit, or the worker released, snoozed, throttled or parked it.", "execution"),
         T("running", "failed", "fail", "worker or reaper",
           "The execution ended in an error, a crash or a time-out.", "execution"),
         T("failed", "pending", "back_off", "worker or reaper",

@@ -92,7 +92,7 @@ class AttemptFigures(Struct, frozen=True, kw_only=True):
 class TaskFigures(Struct, frozen=True, kw_only=True):
     """Jobs of a task that ended with an attempt; `failed` counts those that are failed or quarantined. `retries` counts
     moves back to pending, by themselves or by a person, except those of attempts that were given back (released,
-    snoozed, throttled)."""
+    snoozed, throttled, parked)."""
 
     task: str
     succeeded: int

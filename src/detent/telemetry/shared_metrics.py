@@ -26,7 +26,7 @@ _NAMES_MAX = 100
 """Maximum number of queues, of tasks and of workers that have labels of their own."""
 _POLICIES_MAX = 50
 _ALERTS_MAX = 1000
-_GIVEN_BACK = frozenset({"released", "snoozed", "throttled"})
+_GIVEN_BACK = frozenset({"released", "snoozed", "throttled", "parked"})
 
 
 class SharedMetrics:

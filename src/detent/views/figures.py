@@ -29,7 +29,7 @@ __all__ = ["durations", "figures_since"]
 
 _WINDOW = timedelta(hours=24)
 _KEPT = timedelta(days=31)
-_GIVEN_BACK = frozenset({"released", "snoozed", "throttled"})
+_GIVEN_BACK = frozenset({"released", "snoozed", "throttled", "parked"})
 _ENDS_OF_OPS = ("succeeded", "failed", "cancelled")
 
 T = TypeVar("T")

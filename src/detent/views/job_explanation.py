@@ -19,6 +19,7 @@ _ENDED_HOW = {
     "released": "was released",
     "snoozed": "snoozed",
     "throttled": "was throttled",
+    "parked": "was parked",
     "cancelled": "was cancelled",
     "unknown": "ended with an unknown effect",
 }

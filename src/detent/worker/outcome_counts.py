@@ -13,7 +13,7 @@ __all__ = ["count_outcomes", "describe_counts"]
 _ALWAYS_SHOWN = ("succeeded", "retried", "quarantined")
 _SHOWN_AS = {"quarantined": "dead"}
 """The word for people, if it differs from the name of the state."""
-_PUT_OFF = ("released", "snoozed", "throttled")
+_PUT_OFF = ("released", "snoozed", "throttled", "parked")
 
 
 def count_outcomes(answers: Iterable[object]) -> Counter[str]:

@@ -24,7 +24,10 @@ __all__ = ["JOBS_LOW", "QUEUE_ROWS", "RUN_NEXT", "SLOTS", "of_jobs", "of_queue_r
 _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
 
-_OF_JOB = ("execution", "event", "waiting", "dead", "ops_run", "workflow")
+_OF_JOB = (
+    *("execution", "event", "waiting", "dead", "ops_run", "workflow", "workflow_step", "workflow_step_begun"),
+    *("workflow_wait", "workflow_signal"),
+)
 _READY = """
   FROM detent.ready WHERE (lane_id, ready_at, job_id) > (%(lane)s, %(at)s, %(job)s)
  ORDER BY lane_id, ready_at, job_id LIMIT %(rows)s
@@ -65,6 +68,7 @@ _JOBS = {
     "worker": "SELECT * FROM detent.worker",
     "job": "SELECT * FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s",
     **{name: f"SELECT * FROM detent.{name} WHERE job_id BETWEEN %(low)s AND %(high)s" for name in _OF_JOB},
+    "child_group": "SELECT * FROM detent.child_group WHERE parent_id BETWEEN %(low)s AND %(high)s",
     "transition_log": f"""
         SELECT * FROM detent.transition_log WHERE job_id BETWEEN %(low)s AND %(high)s
         UNION ALL
@@ -107,6 +111,7 @@ _JOBS_SQLITE = {
 _QUEUE = {
     "job": "SELECT * FROM detent.job WHERE id = ANY (%(ids)s)",
     **{name: f"SELECT * FROM detent.{name} WHERE job_id = ANY (%(ids)s)" for name in _OF_JOB},
+    "child_group": "SELECT * FROM detent.child_group WHERE parent_id = ANY (%(ids)s)",
     "transition_log": "SELECT * FROM detent.transition_log WHERE job_id IS NOT NULL AND job_id = ANY (%(ids)s)",
     "lane": "SELECT * FROM detent.lane WHERE id = ANY (%(lanes)s)",
     "ready": f"SELECT * {_READY}",

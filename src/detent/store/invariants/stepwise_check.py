@@ -46,7 +46,13 @@ WHOLE = frozenset(
 
 UNWALKED = frozenset(
     {
-        *("checks_hold", "finished_counts_equal_jobs", "lists_find_every_job", "rates_equal_figures"),
+        *(
+            "checks_hold",
+            "child_counts_equal_children",
+            "finished_counts_equal_jobs",
+            "lists_find_every_job",
+            "rates_equal_figures",
+        ),
         *("storage_is_sound", "totals_equal_counts"),
     }
 )

@@ -125,13 +125,13 @@ CREATE VIEW detent_attempt_figures AS
    GROUP BY r.task, r.outcome;
 
 -- Jobs that ended with an attempt, and how many of them succeeded. Retries are attempts that were made again, by themselves or by a
--- person; attempts that were given back (released, snoozed, throttled) are none.
+-- person; attempts that were given back (released, snoozed, throttled, parked) are none.
 CREATE VIEW detent_task_figures AS
   SELECT t.task, t.succeeded AS succeeded, t.failed AS failed, t.succeeded * 1.0 / nullif(t.succeeded + t.failed, 0) AS success_rate,
          t.retries AS retries, t.throttled AS throttled
     FROM (SELECT c.task, sum(CASE WHEN c.outcome = 'done' THEN c.moves ELSE 0 END) AS succeeded,
                  sum(CASE WHEN c.outcome <> '' AND c.to_state IN ('failed', 'quarantined') THEN c.moves ELSE 0 END) AS failed,
-                 sum(CASE WHEN c.to_state = 'pending' AND c.outcome NOT IN ('released', 'snoozed', 'throttled') THEN c.moves ELSE 0 END)
+                 sum(CASE WHEN c.to_state = 'pending' AND c.outcome NOT IN ('released', 'snoozed', 'throttled', 'parked') THEN c.moves ELSE 0 END)
                    AS retries,
                  sum(CASE WHEN c.outcome = 'throttled' THEN c.moves ELSE 0 END) AS throttled
             FROM detent_transition_counts c

@@ -20,7 +20,7 @@ SELECT 1 FROM detent_job j JOIN detent_lease l ON l.id = j.lease_id
 # A try whose attempt was given back does not count.
 _GIVEN_BACK = """
 EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = {job} AND e.attempt = {attempt} AND NOT e.counted
-                                           AND e.outcome IN ('released', 'snoozed', 'throttled'))
+                                           AND e.outcome IN ('released', 'snoozed', 'throttled', 'parked'))
 """
 _FREE = f"""
 SELECT n, first_key, last_key, tries - {_GIVEN_BACK.format(job="p.job_id", attempt="p.attempt")} FROM detent_portion p

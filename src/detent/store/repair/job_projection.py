@@ -185,11 +185,13 @@ def spared_by_record(facts: Facts) -> int:
 
 
 def _due_at(job: Job, state: str, last: _Last, executions: tuple[Execution, ...]) -> Any:
-    """Return the due time of the last record. A retry keeps a later due time, unless the last attempt set another."""
+    """Return the due time of the last record. A retry keeps a later due time, unless the last attempt set another; a
+    parked job may have been woken."""
     if state != "pending" or last.due_at is None:
         return job.due_at
     given = [one.next_due_at for one in executions if one.attempt == job.attempt]
     kept = last.trigger == "retry" and job.due_at > last.at and given in ([], [job.due_at])
+    kept |= last.outcome == "parked" and last.at <= job.due_at <= last.due_at
     return job.due_at if kept else last.due_at
 
 

@@ -40,13 +40,11 @@ class SqliteSignals(SqliteWaits):
     def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
         """differs: `apart` makes no difference, since an open transaction blocks all other writers anyway."""
         now = self._now()
-        if not items:
-            return []
         jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
-        first = self.ids_reserve(len(items))
-        return [self._send(item, jobs.get(item.job_id), first + n, now) for n, item in enumerate(items)]
+        unread: dict[int, int] = {}
+        return [self._send(item, jobs.get(item.job_id), unread, now) for item in items]
 
-    def _send(self, item: NewSignal, job: Job | None, number: int, now: int) -> SignalSent | DetentError:
+    def _send(self, item: NewSignal, job: Job | None, unread: dict[int, int], now: int) -> SignalSent | DetentError:
         if job is None:
             return NotFound("job", str(item.job_id))
         if item.dedupe is not None:
@@ -56,11 +54,13 @@ class SqliteSignals(SqliteWaits):
                 return SignalSent(item.job_id, seq, False)
         if job.state in ("succeeded", "failed", "cancelled"):
             return JobEnded(item.job_id, job.state)
-        ((unread,),) = self._db.rows(_UNREAD, (item.job_id,))
-        if unread >= UNREAD_MAX:
-            return MailboxFull(item.job_id, unread)
+        if item.job_id not in unread:
+            ((unread[item.job_id],),) = self._db.rows(_UNREAD, (item.job_id,))
+        if unread[item.job_id] >= UNREAD_MAX:
+            return MailboxFull(item.job_id, unread[item.job_id])
+        unread[item.job_id] += 1
         ((last,),) = self._db.rows(_LAST, (item.job_id, item.name))
-        seq = max(number, last + 1)
+        seq = max(self.ids_reserve(1), last + 1)
         sent_at = max(now, job.last_at)
         about = (item.payload, item.dedupe, item.actor, item.reason, sent_at)
         self._db.change(_NEW_SIGNAL, (item.job_id, item.name, seq, *about))

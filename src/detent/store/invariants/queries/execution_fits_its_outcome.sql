@@ -9,10 +9,10 @@ SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEX
     OR (outcome = 'done') <> (done_at IS NOT NULL)
     OR (outcome = 'done') = (aborted_at IS NOT NULL)
     OR (outcome = 'cancelled' AND next_state <> 'cancelled')
-    OR (outcome IN ('released', 'snoozed', 'throttled') AND next_state NOT IN ('pending', 'cancelled'))
+    OR (outcome IN ('released', 'snoozed', 'throttled', 'parked') AND next_state NOT IN ('pending', 'cancelled'))
     OR (outcome = 'unknown' AND next_state NOT IN ('pending', 'quarantined'))
     OR (NOT counted
-        AND NOT (outcome IN ('released', 'snoozed', 'throttled', 'unknown', 'expired') AND next_state = 'pending'))
-    OR (counted AND outcome IN ('released', 'snoozed', 'throttled') AND next_state = 'pending')
+        AND NOT (outcome IN ('released', 'snoozed', 'throttled', 'parked', 'unknown', 'expired') AND next_state = 'pending'))
+    OR (counted AND outcome IN ('released', 'snoozed', 'throttled', 'parked') AND next_state = 'pending')
     OR (next_state = 'pending') <> (next_due_at IS NOT NULL)
  ORDER BY job_id, attempt;

@@ -22,4 +22,10 @@ SELECT 'lease', CAST(id AS TEXT), count(*) || ' rows'
 UNION ALL
 SELECT 'dead', CAST(job_id AS TEXT), count(*) || ' rows'
   FROM detent.dead d GROUP BY job_id HAVING count(*) > 1
+UNION ALL
+SELECT 'workflow_step', CAST(job_id AS TEXT) || '/' || path, count(*) || ' rows'
+  FROM detent.workflow_step s GROUP BY job_id, generation, path HAVING count(*) > 1
+UNION ALL
+SELECT 'workflow_signal', CAST(job_id AS TEXT) || '/' || CAST(signal_seq AS TEXT), count(*) || ' steps have taken it'
+  FROM detent.workflow_step s WHERE signal_seq IS NOT NULL GROUP BY job_id, signal_name, signal_seq HAVING count(*) > 1
  ORDER BY 1, 2;

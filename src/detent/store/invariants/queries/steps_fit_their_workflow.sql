@@ -1,0 +1,14 @@
+-- Every step belongs to a workflow that has begun, to a generation that there is, and to an attempt that there was before the
+-- commit. Attempt 0 is that of a copy.
+SELECT 'workflow_step' AS entity, CAST(s.job_id AS TEXT) || '/' || s.path AS entity_id,
+       CASE WHEN w.job_id IS NULL THEN 'the workflow has not begun'
+            WHEN s.generation > w.generation THEN 'generation ' || s.generation || ' is not there'
+            WHEN s.attempt > j.attempt THEN 'attempt ' || s.attempt || ' is not there'
+            ELSE 'it follows the commit' END AS detail
+  FROM detent.workflow_step s
+  JOIN detent.job j ON j.id = s.job_id
+  LEFT JOIN detent.workflow w ON w.job_id = s.job_id
+ WHERE w.job_id IS NULL OR s.generation > w.generation OR s.attempt > j.attempt
+    OR EXISTS (SELECT 1 FROM detent.execution e
+                WHERE e.job_id = s.job_id AND e.committed_at IS NOT NULL AND e.attempt < s.attempt)
+ ORDER BY s.job_id, s.generation, s.path;
