@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from detent.errors import LeaseLost
 from detent.model.records import Claimed
@@ -126,7 +127,7 @@ def test_no_choice_in_time(store: Store, clock: StoreClock) -> None:
     assert paths(load(store, held)) == ["w"]
 
 
-def sleep(store: Store, held: Claimed, **overrides: object) -> object:
+def sleep(store: Store, held: Claimed, **overrides: Any) -> object:
     return look(store, held, outcome=None, holds=holds(held, "sleep", "sleep"), **overrides)
 
 
