@@ -7,20 +7,18 @@ A wait that has not ended suspends its branch. When every branch is suspended, t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from detent.client.aio_threads import answer_of, on_one_thread
 from detent.client.transaction import AsyncOpenTx
 from detent.declare.task import Call
-from detent.declare.workflow import Local, Seconds, Step, as_step, check_name, is_async, seconds_of
-from detent.declare.workflow_context import Arrival, Child, Wait
-from detent.errors import DetentError, InvalidInput, ParkSwallowed
-from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park, moment_of
+from detent.declare.workflow import is_async
+from detent.errors import DetentError, ParkSwallowed
+from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park
 from detent.worker.attempt.workflow.context import StepTx
+from detent.workflow.aio_surface import AioSurface
 from detent.workflow.branch import current_branch, inside_step
-from detent.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
 from detent.workflow.requests import (
     CallFunction,
     Do,
@@ -62,7 +60,7 @@ class AsyncStepTx(AsyncOpenTx):
         self._step_tx.intend(call, key=key)
 
 
-class AioWorkflowContext(BaseWorkflowContext):
+class AioWorkflowContext(BaseWorkflowContext, AioSurface):
     """Runs operations on the event loop."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -71,61 +69,6 @@ class AioWorkflowContext(BaseWorkflowContext):
 
     def runner(self) -> object:
         return asyncio.current_task()
-
-    # -- steps -------------------------------------------------------------------------------------------------
-
-    async def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return await self.drive(self.steps.step(as_step(step), fn, args, kwargs))
-
-    async def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if not is_async(fn):
-            raise InvalidInput("fn", f"the plain function {fn!r:.80}", "an async function, since tx.execute is awaited")
-        return await self.drive(self.steps.transact(as_step(step), fn, args, kwargs))
-
-    async def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        check_name("scope", name)
-        path, row = self.steps.begin_scope(name)
-        if row is not None:
-            return self.steps.replay_scope(row, fn)
-        with self.run.in_flight(self.scope_path, path):
-            inner = object.__new__(type(self))
-            inner.__dict__.update(self.__dict__)
-            inner.__dict__.pop("random", None)
-            inner.scope_path = path
-            value = await fn(inner, *args, **kwargs)
-            return await self.drive(self.steps.end_scope(path, fn, value))
-
-    # -- waits -------------------------------------------------------------------------------------------------
-
-    async def sleep(self, seconds: Seconds) -> None:
-        await self.drive(self.waits.sleep(lasts=seconds_of("seconds", seconds)))
-
-    async def sleep_until(self, when: datetime | Local) -> None:
-        await self.drive(self.waits.sleep(until=moment_of(when)))
-
-    async def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
-        return await self.drive(self.waits.wait_for(signal, kind, timeout))
-
-    async def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:
-        return await self.drive(self.children.first(waits, timeout))
-
-    # -- children ----------------------------------------------------------------------------------------------
-
-    async def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
-        return await self.drive(self.children.spawn(call, name, detached))
-
-    async def join(self, child: Child[Any], *, wait: bool = False) -> Any:
-        return await self.drive(self.children.join(child, wait))
-
-    async def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> AioChildGroup:
-        return AioChildGroup(
-            self,
-            await self.drive(self.children.spawn_many(name, list(calls), limit)),
-        )
-
-    async def continue_as_new(self, **payload: Any) -> NoReturn:
-        await self.drive(self.run.continue_as_new(payload))
-        raise AssertionError("a workflow that continues as new does not return")
 
     # -- the driver --------------------------------------------------------------------------------------------
 
@@ -286,37 +229,6 @@ class AioWorkflowContext(BaseWorkflowContext):
         if isinstance(answer, DetentError):
             raise answer
         self.parked = True
-
-
-class AioChildGroup:
-    """Children that were spawned together. See `AsyncChildGroup`."""
-
-    def __init__(self, context: AioWorkflowContext, group: GroupOfChildren) -> None:
-        self._context = context
-        self._group = group
-
-    async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AioGroupResult:
-        children = self._context.children
-        return AioGroupResult(children, await self._context.drive(children.join_many(self._group, tolerate, wait)))
-
-
-class AioGroupResult:
-    """How a group of children has ended. See `AsyncGroupResult`."""
-
-    def __init__(self, children: ChildOperations, outcome: GroupOutcome) -> None:
-        self._children = children
-        self._outcome = outcome
-        self.total = outcome.total
-        self.succeeded = outcome.succeeded
-        self.failed = outcome.failed
-
-    async def results(self) -> list[Any]:
-        """Return the results of those that succeeded."""
-        return await asyncio.to_thread(lambda: list(self._children.results(self._outcome.group)))
-
-    async def failures(self) -> list[Child[Any]]:
-        """Return those that did not succeed."""
-        return await asyncio.to_thread(lambda: list(self._children.failures(self._outcome.group)))
 
 
 async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import cached_property
+from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid5
 
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
-from detent.declare.workflow import Local, check_name
-from detent.declare.workflow_context import Child, Wait
-from detent.errors import DetentError, InvalidInput
+from detent.errors import DetentError
 from detent.model import json_codec
 from detent.model.clock import Clock
-from detent.model.ids import Ids, Random
+from detent.model.ids import Ids
 from detent.model.records import Claimed, Moved, NewJob, Outcome
 from detent.model.workflow_records import NewStep, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
@@ -24,15 +20,12 @@ from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.event_sink import EventSink
 from detent.workflow.branch import inside_step
-from detent.workflow.child_operations import ChildOperations
 from detent.workflow.requests import ParkAttempt
 from detent.workflow.run import WorkflowRun
-from detent.workflow.step_operations import StepOperations, StepUnknown
-from detent.workflow.wait_operations import WaitOperations
+from detent.workflow.step_operations import StepUnknown
 
 __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
-_NAMESPACE = UUID("6f7e7c4e-6d2b-5d53-9a55-0a2d6d0f6b1e")
 _PAGE = 1000
 _TOLD = ("error", "snoozed", "throttled", "parked")
 """Outcomes of attempts whose function has returned or raised, and so has said what became of its steps."""
@@ -41,7 +34,6 @@ _TOLD = ("error", "snoozed", "throttled", "parked")
 class BaseWorkflowContext(AttemptContext):
     """The context of an attempt at a workflow. See `WorkflowContext` for what each name promises."""
 
-    scope_path = ""
     called_at: float | None = None
 
     def __init__(
@@ -71,23 +63,6 @@ class BaseWorkflowContext(AttemptContext):
         if isinstance(error, StepUnknown):
             return "unknown"
         return "error" if self.run.is_fatal(error) else None
-
-    # -- operations of this scope ------------------------------------------------------------------------------
-
-    @property
-    def steps(self) -> StepOperations:
-        """Steps and scopes."""
-        return StepOperations(self.run, self.scope_path)
-
-    @property
-    def waits(self) -> WaitOperations:
-        """Waits for times and signals."""
-        return WaitOperations(self.run, self.scope_path)
-
-    @property
-    def children(self) -> ChildOperations:
-        """Children, and waits for them."""
-        return ChildOperations(self.run, self.scope_path)
 
     # -- for operations ----------------------------------------------------------------------------------------
 
@@ -168,39 +143,11 @@ class BaseWorkflowContext(AttemptContext):
     def effect_key(self) -> str:
         """In a step, the key of that step: the same in every attempt."""
         whole, path = super().effect_key, inside_step.get()
-        return whole if path is None else f"{whole}/{self.generation}/{path}"
+        return whole if path is None else f"{whole}/{self.run.history.generation}/{path}"
 
     @property
-    def version(self) -> int:
-        return self.run.history.version
-
-    @property
-    def generation(self) -> int:
-        return self.run.history.generation
-
-    @property
-    def replaying(self) -> bool:
-        return self.run.history.is_replaying
-
-    @cached_property
-    def random(self) -> Random:
-        return Random(f"{super().effect_key}/{self.generation}/{self.scope_path}")
-
-    def now(self) -> datetime:
-        return self.run.time()
-
-    def uuid(self, name: str) -> UUID:
-        check_name("uuid", name)
-        return uuid5(_NAMESPACE, f"{super().effect_key}/{self.generation}/{self.scope_path}/{name}")
-
-    def on(self, signal: str, kind: Any = Any) -> Wait[Any]:
-        return Wait("signal", check_name("signal", signal), kind)
-
-    def ended(self, child: Child[Any]) -> Wait[Any]:
-        return Wait("children", child.path, Any, child.id)
-
-    def set_status(self, **facts: Any) -> None:
-        self.event("status", **facts)
+    def job_key(self) -> str:
+        return super().effect_key
 
     # -- ends --------------------------------------------------------------------------------------------------
 
@@ -224,7 +171,7 @@ class StepBlock:
 
     def intend(self, call: Call[Any], key: str | None) -> None:
         """Enqueue a call in the transaction."""
-        made = f"{self._context.generation}/{self._path}/{len(self._intents) + 1}" if key is None else key
+        made = f"{self._context.run.history.generation}/{self._path}/{len(self._intents) + 1}" if key is None else key
         job = self._context.intent(call, key, len(self._intents) + 1)
         if key is None:
             full = f"{job.key}/{made}"
@@ -266,13 +213,3 @@ def is_park(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(is_park(one) for one in error.exceptions)
     return isinstance(error, ParkAttempt)
-
-
-def moment_of(when: datetime | Local) -> datetime:
-    """Return a moment in UTC. `InvalidInput` for a time without a zone."""
-    if isinstance(when, Local):
-        return when.moment()
-    if not isinstance(when, datetime) or when.tzinfo is None or when.utcoffset() is None:
-        allowed = "a time with a zone, or Local('2027-03-28 02:30', 'Europe/Berlin')"
-        raise InvalidInput("when", repr(when)[:80], allowed)
-    return when.astimezone(UTC)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import datetime
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from detent.client.transaction import OpenTx
 from detent.declare.task import Call
-from detent.declare.workflow import Local, Seconds, Step, StepCall, as_step, check_name, is_async, seconds_of
-from detent.declare.workflow_context import Arrival, Child, Wait
+from detent.declare.workflow import StepCall
 from detent.errors import DetentError, InvalidInput, ParkSwallowed
-from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park, moment_of
+from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park
 from detent.workflow.branch import current_branch, inside_step
-from detent.workflow.child_operations import ChildOperations, GroupOfChildren, GroupOutcome
+from detent.workflow.plain_surface import PlainSurface
 from detent.workflow.requests import (
     CallFunction,
     Do,
@@ -50,38 +48,11 @@ class StepTx(OpenTx):
         self._block.intend(call, key)
 
 
-class PlainWorkflowContext(BaseWorkflowContext):
+class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
     """Runs operations on the thread that asks for them."""
 
     def runner(self) -> object:
         return threading.get_ident()
-
-    # -- steps -------------------------------------------------------------------------------------------------
-
-    def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        self._refuse_async(fn)
-        return self.drive(self.steps.step(as_step(step), fn, args, kwargs))
-
-    def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        self._refuse_async(fn)
-        return self.drive(self.steps.transact(as_step(step), fn, args, kwargs))
-
-    def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        self._refuse_async(fn)
-        check_name("scope", name)
-        path, row = self.steps.begin_scope(name)
-        if row is not None:
-            return self.steps.replay_scope(row, fn)
-        with self.run.in_flight(self.scope_path, path):
-            value = fn(self._inner(path), *args, **kwargs)
-            return self.drive(self.steps.end_scope(path, fn, value))
-
-    def _inner(self, path: str) -> PlainWorkflowContext:
-        inner = object.__new__(type(self))
-        inner.__dict__.update(self.__dict__)
-        inner.__dict__.pop("random", None)
-        inner.scope_path = path
-        return inner
 
     def gather(self, *calls: StepCall[Any], slots: int = 8) -> list[Any]:
         if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= _SLOTS_MAX:
@@ -93,35 +64,6 @@ class PlainWorkflowContext(BaseWorkflowContext):
                 for call in calls
             ]
         return [future.result() for future in futures]
-
-    # -- waits -------------------------------------------------------------------------------------------------
-
-    def sleep(self, seconds: Seconds) -> None:
-        self.drive(self.waits.sleep(lasts=seconds_of("seconds", seconds)))
-
-    def sleep_until(self, when: datetime | Local) -> None:
-        self.drive(self.waits.sleep(until=moment_of(when)))
-
-    def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
-        return self.drive(self.waits.wait_for(signal, kind, timeout))
-
-    def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:
-        return self.drive(self.children.first(waits, timeout))
-
-    # -- children ----------------------------------------------------------------------------------------------
-
-    def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
-        return self.drive(self.children.spawn(call, name, detached))
-
-    def join(self, child: Child[Any], *, wait: bool = False) -> Any:
-        return self.drive(self.children.join(child, wait))
-
-    def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> PlainChildGroup:
-        return PlainChildGroup(self, self.drive(self.children.spawn_many(name, list(calls), limit)))
-
-    def continue_as_new(self, **payload: Any) -> NoReturn:
-        self.drive(self.run.continue_as_new(payload))
-        raise AssertionError("a workflow that continues as new does not return")
 
     # -- the driver --------------------------------------------------------------------------------------------
 
@@ -182,10 +124,6 @@ class PlainWorkflowContext(BaseWorkflowContext):
         self.run.note_recorded(block.step, block.answer.done_at)
         return block.answer
 
-    def _refuse_async(self, fn: Callable[..., Any]) -> None:
-        if is_async(fn):
-            raise InvalidInput("fn", f"the async function {fn!r:.80}", "a plain function, or an async workflow")
-
     # -- the whole function ------------------------------------------------------------------------------------
 
     def body(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,34 +156,3 @@ class PlainWorkflowContext(BaseWorkflowContext):
         if isinstance(answer, DetentError):
             raise answer
         self.parked = True
-
-
-class PlainChildGroup:
-    """Children that were spawned together. See `ChildGroup`."""
-
-    def __init__(self, context: PlainWorkflowContext, group: GroupOfChildren) -> None:
-        self._context = context
-        self._group = group
-
-    def join(self, *, tolerate: int | str = 0, wait: bool = False) -> PlainGroupResult:
-        children = self._context.children
-        return PlainGroupResult(children, self._context.drive(children.join_many(self._group, tolerate, wait)))
-
-
-class PlainGroupResult:
-    """How a group of children has ended. See `GroupResult`."""
-
-    def __init__(self, children: ChildOperations, outcome: GroupOutcome) -> None:
-        self._children = children
-        self._outcome = outcome
-        self.total = outcome.total
-        self.succeeded = outcome.succeeded
-        self.failed = outcome.failed
-
-    def results(self) -> Iterator[Any]:
-        """Return the results of those that succeeded."""
-        return self._children.results(self._outcome.group)
-
-    def failures(self) -> Iterator[Child[Any]]:
-        """Return those that did not succeed."""
-        return self._children.failures(self._outcome.group)
