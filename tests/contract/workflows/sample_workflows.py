@@ -50,8 +50,8 @@ def step(held: Claimed, path: str = "a", **overrides: Any) -> NewStep:
     fields: dict[str, Any] = {"version": 1, "generation": 1, "seq": 1, "kind": "call"} | overrides
     if "value" not in fields and "error" not in fields:
         fields["value"] = "1"
-    fields = {"job_id": held.job_id, "attempt": held.attempt, "path": path} | fields
-    return NewStep(**fields)
+    where: dict[str, Any] = {"job_id": held.job_id, "attempt": held.attempt, "path": path}
+    return NewStep(**(where | fields))
 
 
 def record(store: Verbs, held: Claimed, path: str = "a", **overrides: Any) -> Any:
