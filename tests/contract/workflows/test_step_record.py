@@ -27,7 +27,7 @@ def test_a_step_is_on_record_with_all_that_was_said(store: Store, clock: StoreCl
 
 
 def test_the_second_writer_adopts_the_record(store: Store, clock: StoreClock) -> None:
-    """S2, S4: a step has one answer, whoever asks again and whatever they bring."""
+    """Scenarios 2 and 4: a step has one answer, whoever asks again and whatever they bring."""
     held = begin(store)
     first = is_recorded(record(store, held, value='"one"'))
     clock.advance(1)
@@ -73,7 +73,7 @@ def test_the_first_step_begins_the_workflow_under_its_version(store: Store) -> N
 
 
 def test_only_the_holder_records(store: Store, clock: StoreClock, untouched: Untouched) -> None:
-    """S4: an old attempt, one whose lease is over, one that has ended, and one that never was."""
+    """Scenario 4: an old attempt, one whose lease is over, one that has ended, and one that never was."""
     held = begin(store, attempts_max=9)
     abort(store, held)
     current = claim_one(store)
