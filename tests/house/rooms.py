@@ -97,6 +97,7 @@ TOUCHES = (
             "client/aio*.py",
             "app/aio*.py",
             "ops/aio*.py",
+            "workflow/aio_check.py",
             "worker/*",
             "http/*",
             "testing/*",

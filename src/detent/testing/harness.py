@@ -20,6 +20,7 @@ from detent.webhooks.outgoing import DELIVERY_TASK
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.event_sink import DirectSink
 from detent.worker.attempt.history import read_history
+from detent.worker.child.claimer import versions_continued
 from detent.worker.services.recovery import build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
 
@@ -133,6 +134,7 @@ class Harness:
     def _claim_one(self) -> Claimed | None:
         self.store.lease_reap(_BATCH)
         self.store.job_expire(_BATCH)
+        self.store.workflow_wake(_BATCH)
         self.store.job_promote(_BATCH)
         found = self.store.job_claim(
             lease_id=self.store.ids_reserve(1),
@@ -141,6 +143,7 @@ class Harness:
             tasks=sorted(self.app.tasks.keys() - (set() if self.delivers_webhooks else {DELIVERY_TASK})),
             limit=1,
             lease=self.lease,
+            versions=versions_continued(self.app),
         )
         return found[0] if found else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from itertools import count
 
-__all__ = ["Branch", "current_branch", "inside_step"]
+__all__ = ["Branch", "current_branch", "inside_step", "set_branch"]
 
 Branch = tuple[int, ...]
 
@@ -29,3 +29,8 @@ def current_branch(runner: object) -> Branch:
         branch = (*branch, next(_numbers))
     _branch.set((runner, branch))
     return branch
+
+
+def set_branch(runner: object, branch: Branch = ()) -> None:
+    """Say which branch runs on this task or thread from now on; by default the function itself."""
+    _branch.set((runner, branch))

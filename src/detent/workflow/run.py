@@ -28,7 +28,7 @@ from detent.errors import (
 from detent.model import json_codec
 from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRecorded, StepRow
 from detent.store.group_writer import new_lock
-from detent.workflow.branch import Branch, current_branch, inside_step
+from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
 from detent.workflow.history import StepHistory
 from detent.workflow.requests import Operation, ParkAttempt, PendingWait, Write
 from detent.workflow.run_context import RunContext
@@ -142,6 +142,11 @@ class WorkflowRun:
         """Whether the order of this step among those of its scope says nothing: it belongs to a branch that the scope
         has started, or others of the scope are in flight."""
         return current_branch(self.context.runner()) != self._branches.get(scope) or self.history.is_beside(scope, path)
+
+    def start(self) -> None:
+        """Note that the function starts here."""
+        set_branch(self.context.runner())
+        self.enter_scope("")
 
     def enter_scope(self, path: str) -> None:
         """Note which branch of the function runs a scope; the function itself is the scope without a name."""

@@ -18,7 +18,7 @@ from detent.errors import DetentError, ParkSwallowed
 from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park
 from detent.worker.attempt.workflow.context import StepTx
 from detent.workflow.aio_surface import AioSurface
-from detent.workflow.branch import current_branch, inside_step
+from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
 from detent.workflow.requests import (
     CallFunction,
     Do,
@@ -75,13 +75,18 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
     async def drive(self, operation: Operation[T]) -> T:
         """Run an operation to its end. One of a branch that others may cancel runs in a task of its own, so that a step
         in flight is recorded all the same."""
-        if not current_branch(self.runner()):
+        branch = current_branch(self.runner())
+        if not branch:
             return await self._run(operation)
         self._flow.forked = True
-        task = asyncio.create_task(self._run(operation))
+        task = asyncio.create_task(self._run_apart(operation, branch))
         self._flow.tasks.add(task)
         task.add_done_callback(self._flow.tasks.discard)
         return await asyncio.shield(task)
+
+    async def _run_apart(self, operation: Operation[T], branch: Branch) -> T:
+        set_branch(self.runner(), branch)
+        return await self._run(operation)
 
     async def _run(self, operation: Operation[T]) -> T:
         flow = self._flow
@@ -189,7 +194,7 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
 
         async def run(context: AioWorkflowContext, **arguments: Any) -> Any:
             self.called_at = self.clock.monotonic()
-            self.run.enter_scope("")
+            self.run.start()
             try:
                 value = await function(context, **arguments)
             except BaseException as error:

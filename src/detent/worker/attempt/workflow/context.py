@@ -131,7 +131,7 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
 
         def run(context: PlainWorkflowContext, **arguments: Any) -> Any:
             self.called_at = self.clock.monotonic()
-            self.run.enter_scope("")
+            self.run.start()
             try:
                 value = function(context, **arguments)
             except BaseException as error:
