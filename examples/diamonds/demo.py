@@ -46,20 +46,20 @@ def end(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def stones(database: Path) -> dict[str, tuple[int, int, int]]:
+def stones(database: str) -> dict[str, tuple[int, int, int]]:
     """Cost, whether it is for sale, and how often it was written, by id; from our own table."""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT id, cost, available, seen FROM diamonds").fetchall()
     return {key: tuple(rest) for key, *rest in rows}
 
 
-def play(directory: Path, count: int, exits: ExitStack) -> None:
+def play(directory: Path, url: str, count: int, exits: ExitStack) -> None:
     """All of it; whatever is not as promised is an AssertionError."""
-    database = directory / "diamonds.db"
+    database = url.removeprefix("sqlite:///")
     supplier = supplier_module.Supplier(count)
     server, os.environ["SUPPLIER_URL"] = supplier_module.serve(supplier)
     exits.callback(server.shutdown)
-    os.environ["DETENT_DATABASE_URL"] = f"sqlite:///{database}"
+    os.environ["DETENT_DATABASE_URL"] = url
     # The application looks there when it is imported, as it does in its worker.
     application: Any = importlib.import_module("diamonds")
     app, diamonds = exits.enter_context(application.app), application.Diamonds
@@ -108,10 +108,12 @@ def play(directory: Path, count: int, exits: ExitStack) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stones", type=int, default=2000)
+    parser.add_argument("--database", metavar="URL", help="a SQLite file; default: one that is gone afterwards")
     options = parser.parse_args()
     with ExitStack() as exits:
-        directory = tempfile.TemporaryDirectory(prefix="diamonds-", ignore_cleanup_errors=True)
-        play(Path(exits.enter_context(directory)), options.stones, exits)
+        temporary = tempfile.TemporaryDirectory(prefix="diamonds-", ignore_cleanup_errors=True)
+        directory = Path(exits.enter_context(temporary))
+        play(directory, options.database or f"sqlite:///{directory}/diamonds.db", options.stones, exits)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""A hardened queue and a person who decides: `python examples/ingest/demo.py`. The README beside it tells the story."""
+"""A hardened queue and a person who decides: `python examples/ingest/demo.py [--database sqlite:///FILE]`.
+
+The README beside it tells the story.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -50,10 +54,10 @@ def play(directory: Path, url: str) -> None:
             jobs[name] = app.enqueue(ingest.call(path=str(directory / name)), key=f"ingest:{name}")
         print(f"sent {2 * len(jobs)} documents, which are {len(jobs)} jobs: each has a key")
         drain(directory, url)
-        succeeded = [job for job in app.jobs.list(state="succeeded") if job.task == "ingest"]
+        succeeded = app.jobs.list(state="succeeded", task="ingest")
         retried = [job for job in succeeded if job.attempt > 1]
         print(f"{len(succeeded)} are stored, {len(retried)} of them after their source came back; put aside:")
-        for job in app.jobs.list(state="quarantined"):
+        for job in app.jobs.list(state="quarantined", task="ingest"):
             print(f"  job {job.id}: {(job.error or '').strip().splitlines()[-1]}")
         assert (len(succeeded), len(retried)) == (GOOD + FAR, FAR)
         decide(app, directory, url, {name: job.id for name, job in jobs.items()})
@@ -92,16 +96,19 @@ def check(app: Detent, url: str, mended: int) -> None:
         told = f" by {move.actor}: {move.reason}" if move.trigger == "retry" else f" by {move.actor}"
         print(f"  {move.from_state or '-'} → {move.to_state}  {move.trigger}{told}")
     assert stored == (GOOD + FAR + 1, GOOD + FAR + 1), stored
-    forced = [move for job in app.jobs.list(state="succeeded") for move in job.history() if move.forced]
+    forced = [move for job in app.jobs.list(state="succeeded", task="ingest") for move in job.history() if move.forced]
     assert [(move.actor, move.reason) for move in forced] == [("ana", "it came by mail and is stored")]
     assert app.record.verify() == []
     print(f"{stored[0]} documents, each once; one override, marked as such; the record is healthy")
 
 
 def main() -> None:
-    """In a directory that is gone afterwards."""
+    """In a directory that is gone afterwards, on the database that was named or one in it."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("--database", metavar="URL")
+    named = arguments.parse_args().database
     with tempfile.TemporaryDirectory(prefix="detent-ingest-") as directory:
-        play(Path(directory), f"sqlite:///{directory}/ingest.db")
+        play(Path(directory), named or f"sqlite:///{directory}/ingest.db")
 
 
 if __name__ == "__main__":

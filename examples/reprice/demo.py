@@ -1,4 +1,4 @@
-"""The story, told in under a minute: `python examples/reprice/demo.py`.
+"""The story, told in under a minute: `python examples/reprice/demo.py [--database sqlite:///FILE]`.
 
 Opens the shop, starts two workers, and takes ten percent off 32 rings: looks first, then leaps, tries again what
 failed, looks whether it held, and goes back. What is shown is asked of Detent and of the shop's own books; where the
@@ -7,6 +7,7 @@ two do not agree the exit code is 1.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -27,6 +28,9 @@ SECONDS_MAX = 240.0
 
 def main() -> int:
     """Tell it; 0 where everything came as it should."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("--database", metavar="URL")
+    named = arguments.parse_args().database
     began_at = time.monotonic()
     with ExitStack() as exits:
         directory = Path(
@@ -36,7 +40,7 @@ def main() -> int:
         server, address = serve(shop)
         exits.callback(server.shutdown)
         os.environ["SHOP_URL"] = address
-        os.environ["DETENT_DATABASE_URL"] = f"sqlite:///{directory / 'reprice.db'}"
+        os.environ["DETENT_DATABASE_URL"] = named or f"sqlite:///{directory / 'reprice.db'}"
         # The application looks there when it is imported.
         from examples.reprice.reprice import Reprice, app
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from detent import Detent
 from tests.deadlines import scaled
 
 DEMO = [sys.executable, "-m", "detent.cli", "demo"]
@@ -59,7 +60,10 @@ def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> 
     played = done.stdout.partition("Examples that succeeded: ")[2].strip(".\n").split(", ")
     assert {"deploy", "diamonds", "ingest"} <= set(played), "U5: in a checkout the examples join"
     assert [one.name for one in tmp_path.iterdir()] == ["kept"]
-    assert (tmp_path / "kept" / "demo.db").exists(), "`make console` shows it"
+    with Detent(f"sqlite:///{tmp_path}/kept/demo.db") as app:
+        kinds = {(type(run).__name__, run.state) for run in app.runs.list()}
+        assert kinds == {("BatchRun", "rolled_back"), ("PipelineRun", "completed")}, "`make console` shows them"
+        assert {run.state for run in app.ops.list()} == {"success", "failed"}
     assert list(left_behind(tmp_path)) == []
 
 

@@ -37,8 +37,8 @@ def demo(session: Session, keep: bool, directory: str | None) -> int:
     """Run a small load on two workers, and kill one of them.
 
     It uses a SQLite file, in a temporary directory unless another is named, and takes less than a minute. In a checkout
-    the examples run after it. Exit code 0 if every job was done, wrote its line into the ledger once, and every example
-    succeeded.
+    the examples run after it, on the same file. Exit code 0 if every job was done, wrote its line into the ledger once,
+    and every example succeeded.
     """
     if session.database is not None or session.app is not None:
         raise CommandFailed("the demo has its own database and application: leave out --database and --app", USAGE)
@@ -78,7 +78,7 @@ def _run(session: Session, directory: Path, *, keep: bool) -> int:
             workers.stop()
         outcome = read_outcome(app)
     tasks, faults = outcome.by_task(), outcome.faults()
-    examples = _run_examples(directory)
+    examples = _run_examples(directory, url)
     faults += [f"the example {one.name} failed" for one in examples if not one.succeeded]
     if session.json:
         succeeded = {one.name: one.succeeded for one in examples}
@@ -93,12 +93,12 @@ def _run(session: Session, directory: Path, *, keep: bool) -> int:
     return FAILED if faults else OK
 
 
-def _run_examples(directory: Path) -> list[ExampleOutcome]:
+def _run_examples(directory: Path, url: str) -> list[ExampleOutcome]:
     """Run all examples at the same time, and print their output one after the other."""
     from detent.cli.demo.examples import run_examples
 
     outcomes = []
-    with closing(run_examples(directory)) as running:
+    with closing(run_examples(directory, url)) as running:
         for one in running:
             output.print_note("\n".join([f"--- example {one.name}", *one.lines]))
             outcomes.append(one)

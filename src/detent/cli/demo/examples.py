@@ -1,4 +1,4 @@
-"""The examples of a checkout: each that has a `demo.py` is run by the demo, all at the same time."""
+"""The examples of a checkout: each that has a `demo.py` is run by the demo, all at the same time, on its database."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def example_programs() -> list[Path]:
     return sorted(beside.glob("*/demo.py"))
 
 
-def run_examples(directory: Path) -> Generator[ExampleOutcome]:
-    """Run every example in its own directory below this one, and yield the outcomes by name. Closing the generator
-    interrupts those that still run, and the processes that they started."""
-    running = {program.parent.name: _start(program, directory) for program in example_programs()}
+def run_examples(directory: Path, url: str) -> Generator[ExampleOutcome]:
+    """Run every example in its own directory below this one, all on this database, and yield the outcomes by name.
+    Closing the generator interrupts those that still run, and the processes that they started."""
+    running = {program.parent.name: _start(program, directory, url) for program in example_programs()}
     try:
         for name, process in running.items():
             try:
@@ -47,11 +47,11 @@ def run_examples(directory: Path) -> Generator[ExampleOutcome]:
                 process.communicate()
 
 
-def _start(program: Path, directory: Path) -> subprocess.Popen[str]:
+def _start(program: Path, directory: Path, url: str) -> subprocess.Popen[str]:
     home = directory / f"example-{program.parent.name}"
     home.mkdir()
     return subprocess.Popen(
-        [sys.executable, program],
+        [sys.executable, program, "--database", url],
         cwd=home,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
