@@ -13,6 +13,7 @@ __all__ = [
     "NEVER",
     "Arrived",
     "ChildGroupRow",
+    "NewFork",
     "NewSignal",
     "NewStep",
     "NewWait",
@@ -28,6 +29,7 @@ __all__ = [
     "StepPage",
     "StepRecorded",
     "StepRow",
+    "UndoBegun",
     "VersionCount",
     "WaitOn",
     "WaitRow",
@@ -128,6 +130,9 @@ class WorkflowHistory(Struct, frozen=True):
     parks: int = 0
     """How often it has parked in a row without a new record."""
     undoing: bool = False
+    cause: str | None = None
+    """Why its steps are being undone."""
+    forked_from: int | None = None
     depth: int = 0
     payload: str | None = None
     """The arguments of this generation; None if they are those of the job."""
@@ -263,6 +268,25 @@ class Spawned(Struct, frozen=True):
     first_id: int
     total: int
     created: bool
+
+
+class UndoBegun(Struct, frozen=True):
+    """The steps of a workflow are being undone. `cause` is the first that was given."""
+
+    job_id: int
+    cause: str
+
+
+class NewFork(Struct, frozen=True, kw_only=True):
+    """A job that begins with a copy of another workflow's steps. `replace` has values, as JSON, by path."""
+
+    source_id: int
+    job: NewJob
+    actor: str
+    reason: str | None = None
+    before_seq: int | None = None
+    replace: tuple[tuple[str, str], ...] = ()
+    undo: bool = False
 
 
 class ChildGroupRow(Struct, frozen=True, kw_only=True):
