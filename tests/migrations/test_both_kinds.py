@@ -19,6 +19,7 @@ SHORTER = {
     "job_attempts_in_order",
     "job_commit_is_of_a_running_or_succeeded_job",
     "job_effect_evidence_known",
+    "workflow_step_kind_known",
 }
 """CHECKs that say the same in fewer words on PostgreSQL: tests/guards/test_short_checks.py tries every combination."""
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)
@@ -88,4 +89,5 @@ def test_the_same_tables_are_guarded(sqlite_names: Names, postgres_names: Names)
     assert sqlite_names.guarded - {"alert_event"} == postgres_names.guarded
     kept = {"execution", "event", "transition_log", "horizon", "migration", "identity", "token"}
     follows = {"batch_run", "target", "ops_run", "ops_environment", "pipeline_run", "partition", "watermark"}
-    assert postgres_names.guarded == kept | {"job"} | follows
+    of_workflows = {"workflow", "workflow_step", "workflow_step_begun", "workflow_signal", "child_group"}
+    assert postgres_names.guarded == kept | {"job"} | follows | of_workflows

@@ -47,7 +47,8 @@ SET search_path = pg_catalog, detent, pg_temp AS $$
 DECLARE
   newest timestamptz;
 BEGIN
-  IF TG_OP = 'DELETE' AND TG_TABLE_NAME IN ('execution', 'event', 'transition_log') THEN
+  IF TG_OP = 'DELETE' AND TG_TABLE_NAME IN
+       ('execution', 'event', 'transition_log', 'workflow_step', 'workflow_step_begun', 'workflow_signal') THEN
     IF OLD.job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = OLD.job_id) THEN
       RETURN OLD;
     END IF;

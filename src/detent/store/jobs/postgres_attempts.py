@@ -57,6 +57,7 @@ SELECT ord, outcome, state, committed, instead
   FROM detent.job_abort_v2(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::double precision[], %s::boolean[],
                            %s::text, %s::bigint[], %s::boolean[])
 """
+_NOT_THE_CALLERS = ("done", "expired", "parked")
 _RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
 _REAP = (
     "SELECT leases, aborted, recovered, passed_over FROM detent.lease_reap_v2(%s::integer, NULL, %s::double precision)"
@@ -228,14 +229,14 @@ def _micros(seconds: Iterable[float | None]) -> str:
 
 
 def job_abort(items: Sequence[Abort], worker: str) -> Statement[list[Aborted | DetentError]]:
-    ours = [item for item in items if item.outcome not in ("done", "expired")]
+    ours = [item for item in items if item.outcome not in _NOT_THE_CALLERS]
 
     def decode(rows: Sequence[Row]) -> list[Aborted | DetentError]:
         by_order = {row[0]: _aborted(ours[row[0] - 1], *row[1:]) for row in rows}
         answers = iter([by_order[n] for n in range(1, len(ours) + 1)])
         return [
-            InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
-            if item.outcome in ("done", "expired")
+            InvalidInput("outcome", item.outcome, "how an attempt failed; done, expired and parked are the engine's")
+            if item.outcome in _NOT_THE_CALLERS
             else next(answers)
             for item in items
         ]

@@ -31,8 +31,8 @@ _ENQUEUE_ONE = "SELECT detent.job_enqueue_one_v1({})"
 _Write = Callable[[Sequence[Any]], str]
 Answers = list[Enqueued | DetentError]
 _FIELDS = NewJob.__struct_fields__
-_NEVER_NULL = ("nonce", "task", "payload", "group")
-_NOT_OF_SINGLE = ("unique_pending", "key", "fingerprint", "key_ttl", "group", "cost")
+_NEVER_NULL = ("nonce", "task", "payload", "group", "parent_id")
+_NOT_OF_SINGLE = ("unique_pending", "key", "fingerprint", "key_ttl", "group", "cost", "parent_id")
 
 
 class _Column:
@@ -75,6 +75,7 @@ _COLUMNS = (
     _Column("key_ttl", "p_key_ttls", "double precision[]", numbers),
     _Column("group", "p_groups", "bigint[]", numbers),
     _Column("cost", "p_costs", "integer[]", numbers),
+    _Column("parent_id", "p_parent_ids", "bigint[]", numbers),
 )
 _OF_SINGLE = tuple(column for column in _COLUMNS if column.field not in _NOT_OF_SINGLE)
 _KEY = _FIELDS.index("key")
@@ -128,7 +129,13 @@ def job_enqueue_one(item: NewJob, *, notify: bool) -> Statement[bool]:
 
 def is_plain(item: NewJob) -> bool:
     """Return whether nothing has to be checked for a job but its id."""
-    return item.key is None and item.cost is None and item.group is None and not item.unique_pending
+    return (
+        item.key is None
+        and item.cost is None
+        and item.group is None
+        and item.parent_id is None
+        and not item.unique_pending
+    )
 
 
 def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:

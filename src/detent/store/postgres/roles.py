@@ -36,6 +36,8 @@ BESIDE = {
     "reconcile_open": "client",
     "wake_announce": "worker",
     "up_for": "worker",
+    "step_record_one": "worker",
+    "signal_wake": "client",
 }
 VIEWS = ("executions", "queue_backlog", "transition")
 

@@ -19,6 +19,7 @@ from detent.store.schedules.postgres import PostgresSchedules
 from detent.store.tokens.postgres import PostgresTokens
 from detent.store.webhooks.postgres import PostgresWebhooks
 from detent.store.workers.postgres import PostgresWorkers
+from detent.store.workflows.postgres import PostgresWorkflows
 
 __all__ = ["PostgresVerbs"]
 
@@ -41,5 +42,6 @@ class PostgresVerbs(
     PostgresPipelines,
     PostgresTokens,
     PostgresWebhooks,
+    PostgresWorkflows,
 ):
     """Every verb, as one statement each, in one session."""

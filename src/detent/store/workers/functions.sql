@@ -138,7 +138,8 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeo
 BEGIN
   RETURN QUERY SELECT
     detent.clock(),
-    detent.calendar_time((SELECT min(w.due_at) FROM detent.waiting w WHERE w.limit_key IS NULL)),
+    CASE WHEN EXISTS (SELECT 1 FROM detent.wake_request) THEN detent.clock() ELSE
+      detent.calendar_time((SELECT min(w.due_at) FROM detent.waiting w WHERE w.limit_key IS NULL)) END,
     detent.calendar_time(
       least((SELECT min(r.expires_at) FROM detent.ready r WHERE r.expires_at IS NOT NULL),
             (SELECT min(w.expires_at) FROM detent.waiting w WHERE w.expires_at IS NOT NULL))),

@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION detent.job_commit_v1(
   p_expires_ats timestamptz[] DEFAULT '{}', p_metadatas text[] DEFAULT '{}', p_correlation_ids text[] DEFAULT '{}',
   p_traceparents text[] DEFAULT '{}', p_run_ids bigint[] DEFAULT '{}', p_limit_keys text[] DEFAULT '{}',
   p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}', p_key_ttls double precision[] DEFAULT '{}',
-  p_groups bigint[] DEFAULT '{}', p_costs integer[] DEFAULT '{}'
+  p_groups bigint[] DEFAULT '{}', p_costs integer[] DEFAULT '{}', p_parent_ids bigint[] DEFAULT '{}'
 ) RETURNS TABLE (instead text, committed_attempt integer, other_xact boolean, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -82,7 +82,7 @@ BEGIN
           p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters,
           p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents,
           p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls, p_groups,
-          p_notify => false, p_costs => p_costs) e
+          p_notify => false, p_costs => p_costs, p_parent_ids => p_parent_ids) e
        WHERE e.answer <> 'found' LIMIT 1;
     END IF;
     IF answer IS NULL THEN

@@ -57,10 +57,10 @@ BEGIN
 END $$;
 
 -- End an attempt that did not succeed, by the first rule that fits. The job is locked, running and not committed. Its start
--- is taken from `j`: the caller may know better than the row.
+-- is taken from `j`: the caller may know better than the row. A parked job is due at `p_due_at`.
 CREATE OR REPLACE FUNCTION detent.attempt_abort(
   j detent.job, p_worker text, p_outcome text, p_error text, p_delay double precision, p_fatal boolean, t timestamptz,
-  p_suspect boolean DEFAULT false,
+  p_suspect boolean DEFAULT false, p_due_at timestamptz DEFAULT NULL,
   OUT outcome text, OUT state text
 )
 LANGUAGE plpgsql AS $$
@@ -77,7 +77,12 @@ BEGIN
   IF p_outcome = 'cancelled' AND j.cancel_requested_at IS NULL THEN
     p_outcome := 'released';
   END IF;
-  free := p_outcome IN ('released', 'snoozed', 'throttled');
+  -- A workflow that has made progress starts again with all its attempts. Plain jobs pay for one look-up, when they are
+  -- tried again.
+  IF j.attempt - j.spared > 1 AND detent.workflow_progressed(j.id, j.attempt) THEN
+    j.spared := j.attempt - 1;
+  END IF;
+  free := p_outcome IN ('released', 'snoozed', 'throttled', 'parked');
   IF p_outcome = 'expired' THEN
     free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e
                                     WHERE e.job_id = j.id AND e.outcome = 'expired' AND NOT e.counted LIMIT 5) s)
@@ -89,6 +94,7 @@ BEGIN
     state := 'pending';
     spares := true;
     p_delay := 0;
+    p_due_at := NULL;
   ELSIF p_outcome = 'unknown'
      OR p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
     outcome := 'unknown';
@@ -120,11 +126,14 @@ BEGIN
   END IF;
   rests := state <> 'pending';
   IF NOT rests THEN
-    j.due_at := n + make_interval(secs => p_delay);
+    j.due_at := CASE WHEN p_due_at IS NULL THEN n + make_interval(secs => p_delay) ELSE greatest(p_due_at, n) END;
+    IF outcome = 'parked' THEN
+      j.expires_at := NULL;
+    END IF;
   END IF;
   WITH ended AS (
     UPDATE detent.job u
-       SET state = attempt_abort.state, ended = u.attempt, spared = u.spared + spares::integer, due_at = j.due_at,
+       SET state = attempt_abort.state, ended = u.attempt, spared = j.spared + spares::integer, due_at = j.due_at,
            expires_at = j.expires_at, started_at = j.started_at, error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
      WHERE u.id = j.id
     RETURNING u.id, u.attempt, u.leased_at, u.started_at
@@ -169,13 +178,13 @@ BEGIN
     SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, n, 'done', 'succeeded', true FROM ended e;
 END $$;
 
--- Whether this attempt ended without harm and did not count: it was released, snoozed or throttled.
+-- Whether this attempt ended without harm and did not count: it was released, snoozed, throttled or parked.
 CREATE OR REPLACE FUNCTION detent.was_given_back(p_job_id bigint, p_attempt integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN EXISTS (SELECT 1 FROM detent.execution e
                   WHERE e.job_id = p_job_id AND e.attempt = p_attempt AND NOT e.counted
-                    AND e.outcome IN ('released', 'snoozed', 'throttled'));
+                    AND e.outcome IN ('released', 'snoozed', 'throttled', 'parked'));
 END $$;
 
 -- job_recover: bring committed jobs to succeeded.

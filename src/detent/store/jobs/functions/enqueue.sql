@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
   p_correlation_ids text[] DEFAULT '{}', p_traceparents text[] DEFAULT '{}', p_run_ids bigint[] DEFAULT '{}',
   p_limit_keys text[] DEFAULT '{}', p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}',
   p_key_ttls double precision[] DEFAULT '{}', p_groups bigint[] DEFAULT '{}',
-  p_notify boolean DEFAULT true, p_costs integer[] DEFAULT '{}'
+  p_notify boolean DEFAULT true, p_costs integer[] DEFAULT '{}', p_parent_ids bigint[] DEFAULT '{}'
 ) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
@@ -59,7 +59,8 @@ BEGIN
   IF total = 0 THEN
     RETURN;
   END IF;
-  IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] AND cardinality(p_costs) = 0 THEN
+  IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] AND cardinality(p_costs) = 0
+     AND cardinality(p_parent_ids) = 0 THEN
     -- The ordinary call. If the job was not created, the answer is found below.
     IF detent.job_enqueue_one_v1(
          p_ids[1], p_nonces[1], p_tasks[1], p_payloads[1], p_queues[1], p_tenants[1], p_priorities[1], p_attempts_max[1],
@@ -71,16 +72,17 @@ BEGIN
   IF total > 1 AND cardinality(p_keys) = 0 AND cardinality(p_due_ats) = 0 AND cardinality(p_expires_ats) = 0
      AND cardinality(p_limit_keys) = 0 AND cardinality(p_costs) = 0 AND cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1
      AND cardinality(p_tenants) = 1 AND cardinality(p_priorities) = 1 AND cardinality(p_attempts_max) = 1
-     AND cardinality(p_dead_letters) = 1 AND cardinality(p_idempotents) = 1 AND p_unique_pendings = '{false}' THEN
+     AND cardinality(p_dead_letters) = 1 AND cardinality(p_idempotents) = 1 AND p_unique_pendings = '{false}'
+     AND cardinality(p_parent_ids) <= 1 THEN
     -- Many of one kind, due now: plain inserts at half the cost. If an id exists already, they are rolled back, and all
     -- items are checked below.
     BEGIN
       lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1], NULL);
       INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, payload, metadata, correlation_id,
-          traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent)
+          traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, parent_id)
         SELECT u.id, p_tenants[1], p_tasks[1], p_queues[1], p_priorities[1], t, coalesce(u.payload, p_payloads[1]),
                u.metadata, u.correlation_id, u.traceparent, u.run_id, coalesce(u.nonce, p_nonces[1]), t,
-               p_attempts_max[1], p_dead_letters[1], p_idempotents[1]
+               p_attempts_max[1], p_dead_letters[1], p_idempotents[1], p_parent_ids[1]
           FROM unnest(p_ids, p_nonces, p_payloads, p_metadatas, p_correlation_ids, p_traceparents, p_run_ids)
             AS u (id, nonce, payload, metadata, correlation_id, traceparent, run_id);
       INSERT INTO detent.ready (lane_id, ready_at, job_id) SELECT lane, t, u.id FROM unnest(p_ids) AS u (id);
@@ -95,7 +97,7 @@ BEGIN
     RETURN QUERY SELECT k.* FROM detent.jobs_enqueue_keyed(
       t, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters, p_idempotents,
       p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents, p_run_ids, p_limit_keys,
-      p_keys, p_fingerprints, p_key_ttls, p_groups, p_notify, p_costs) k;
+      p_keys, p_fingerprints, p_key_ttls, p_groups, p_notify, p_costs, p_parent_ids) k;
     RETURN;
   END IF;
   -- The plain set: only ids have to be checked. All at once, and a second look only if an id exists already.
@@ -106,7 +108,7 @@ BEGIN
     made := detent.jobs_insert(
       t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
       p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-      p_traceparents, p_run_ids, p_limit_keys, p_costs);
+      p_traceparents, p_run_ids, p_limit_keys, p_costs, p_parent_ids);
     PERFORM detent.wake_waiters(p_notify);
   END IF;
   IF cardinality(made) = total THEN
@@ -131,7 +133,7 @@ CREATE OR REPLACE FUNCTION detent.jobs_enqueue_keyed(
   p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[], p_idempotents boolean[],
   p_unique_pendings boolean[], p_due_ats timestamptz[], p_expires_ats timestamptz[], p_metadatas text[],
   p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[], p_keys text[],
-  p_fingerprints text[], p_key_ttls double precision[], p_groups bigint[], p_notify boolean, p_costs integer[]
+  p_fingerprints text[], p_key_ttls double precision[], p_groups bigint[], p_notify boolean, p_costs integer[], p_parent_ids bigint[]
 ) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -252,7 +254,7 @@ BEGIN
       IF cardinality(without) < total AND total - cardinality(without) <> cardinality(detent.jobs_insert(
            t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
            p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-           p_traceparents, p_run_ids, p_limit_keys, p_costs)) THEN
+           p_traceparents, p_run_ids, p_limit_keys, p_costs, p_parent_ids)) THEN
         RAISE SQLSTATE 'DT001';
       END IF;
       EXIT;
@@ -326,11 +328,12 @@ CREATE OR REPLACE FUNCTION detent.jobs_insert(
   p_queues text[], p_tenants text[], p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[],
   p_idempotents boolean[], p_unique_pendings boolean[], p_due_ats timestamptz[], p_expires_ats timestamptz[],
   p_metadatas text[], p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[],
-  p_costs integer[]
+  p_costs integer[], p_parent_ids bigint[]
 ) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
   lane    bigint;
+  parent  bigint := CASE WHEN cardinality(p_parent_ids) = 1 THEN p_parent_ids[1] END;
   keyed   bigint[] := '{}';
   created bigint[];
 BEGIN
@@ -353,17 +356,18 @@ BEGIN
   END IF;
   WITH made AS (
     INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
-        traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost)
+        traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost, parent_id)
       SELECT u.id, coalesce(u.tenant, p_tenants[1]), coalesce(u.task, p_tasks[1]), coalesce(u.queue, p_queues[1]),
              coalesce(u.priority, p_priorities[1]), greatest(u.due_at, t), u.expires_at,
              coalesce(u.payload, p_payloads[1]), u.metadata, u.correlation_id, u.traceparent, u.run_id,
              coalesce(u.nonce, p_nonces[1]), t, coalesce(u.attempts_max, p_attempts_max[1]),
-             coalesce(u.dead_letter, p_dead_letters[1]), coalesce(u.idempotent, p_idempotents[1]), u.limit_key, u.cost
+             coalesce(u.dead_letter, p_dead_letters[1]), coalesce(u.idempotent, p_idempotents[1]), u.limit_key, u.cost,
+             coalesce(u.parent_id, parent)
         FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
                     p_dead_letters, p_idempotents, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-                    p_traceparents, p_run_ids, p_limit_keys, p_costs) WITH ORDINALITY
+                    p_traceparents, p_run_ids, p_limit_keys, p_costs, p_parent_ids) WITH ORDINALITY
           AS u (id, nonce, task, payload, queue, tenant, priority, attempts_max, dead_letter, idempotent, due_at,
-                expires_at, metadata, correlation_id, traceparent, run_id, limit_key, cost, ord)
+                expires_at, metadata, correlation_id, traceparent, run_id, limit_key, cost, parent_id, ord)
        WHERE u.ord <> ALL (p_without)
       ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, task, tenant, priority, due_at, expires_at, limit_key

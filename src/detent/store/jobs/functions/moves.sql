@@ -339,9 +339,11 @@ LANGUAGE plpgsql AS $$
 DECLARE
   n timestamptz := detent.job_now(j, t);
 BEGIN
-  -- A job that was cancelled before it was due keeps its due time; an expiry that has passed no longer counts.
+  -- A job that was cancelled before it was due keeps its due time; an expiry that has passed no longer counts. A workflow that was
+  -- parked looks again what has arrived.
   PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, n);
-  j.due_at := greatest(j.due_at, n);
+  j.due_at := CASE WHEN j.due_at <= n OR EXISTS (
+                SELECT 1 FROM detent.workflow w WHERE w.job_id = j.id AND w.parked_attempt = j.ended) THEN n ELSE j.due_at END;
   j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
   DELETE FROM detent.dead d WHERE d.job_id = j.id;
   UPDATE detent.job

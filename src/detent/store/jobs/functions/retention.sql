@@ -18,7 +18,7 @@ BEGIN
   looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
   old := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
        AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
        FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
@@ -43,7 +43,7 @@ BEGIN
   looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
   ids := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
        AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
@@ -64,19 +64,24 @@ BEGIN
   INSERT INTO detent.horizon (before, actor, at)
     SELECT p_before, p_actor, detent.clock() WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
   old := ARRAY(
-    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND j.finished_at >= j.created_at
+    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before) AND j.finished_at >= j.created_at
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   RETURN cardinality(old);
 END $$;
 
 -- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
--- with the run, not before it. (Not the whole job: to hand it over would read its payload.)
-CREATE OR REPLACE FUNCTION detent.job_may_go(p_finished_at timestamptz, p_run_id bigint, p_before timestamptz) RETURNS boolean
+-- with the run, not before it; and children stay while their parent may ask for them. (Not the whole job: to hand it over would
+-- read its payload.)
+CREATE OR REPLACE FUNCTION detent.job_may_go(
+  p_finished_at timestamptz, p_run_id bigint, p_parent_id bigint, p_before timestamptz
+) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN p_finished_at < p_before
-     AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id));
+     AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id))
+     AND (p_parent_id IS NULL OR NOT EXISTS (
+           SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined')));
 END $$;
 
 -- Delete jobs, which are locked and may go, with all their records. The job first: the guards let records go only when their
@@ -131,6 +136,15 @@ BEGIN
   DELETE FROM detent.unsuccessful u WHERE u.state IN ('failed', 'cancelled') AND u.job_id = ANY (p_ids);
   DELETE FROM detent.failure_report u WHERE u.job_id = ANY (p_ids);
   DELETE FROM detent.ops_run r WHERE r.job_id = ANY (p_ids);
+  IF EXISTS (SELECT 1 FROM detent.workflow) OR EXISTS (SELECT 1 FROM detent.workflow_signal) THEN
+    DELETE FROM detent.workflow w WHERE w.job_id = ANY (p_ids);
+    DELETE FROM detent.workflow_step s WHERE s.job_id = ANY (p_ids);
+    DELETE FROM detent.workflow_step_begun b WHERE b.job_id = ANY (p_ids);
+    DELETE FROM detent.workflow_wait x WHERE x.job_id = ANY (p_ids);
+    DELETE FROM detent.workflow_signal g WHERE g.job_id = ANY (p_ids);
+    DELETE FROM detent.child_group g WHERE g.parent_id = ANY (p_ids);
+    DELETE FROM detent.wake_request r WHERE r.job_id = ANY (p_ids);
+  END IF;
 END $$;
 
 -- result_drop: drop results that were to be kept for a time only; the jobs stay.

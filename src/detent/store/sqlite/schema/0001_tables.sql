@@ -1138,9 +1138,11 @@ CREATE UNIQUE INDEX detent_workflow_signal_one_per_dedupe ON detent_workflow_sig
 -- Workflows to wake.
 -- differs: stays empty, because no other writer can hold the job's row here.
 CREATE TABLE detent_wake_request (
+  n      INTEGER NOT NULL,
   job_id INTEGER NOT NULL,
-  CONSTRAINT wake_request_pkey PRIMARY KEY (job_id)
+  CONSTRAINT wake_request_pkey PRIMARY KEY (n)
 ) STRICT;
+CREATE INDEX detent_wake_request_of_job ON detent_wake_request (job_id);
 
 -- Children that a workflow has spawned together: the ids from first_id on. `failed` counts failed and cancelled ones, `dead`
 -- those in quarantine. A group is closed when all of its children were enqueued.

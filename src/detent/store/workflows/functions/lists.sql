@@ -1,0 +1,158 @@
+-- workflow_get: workflows.
+-- takes:   jobs
+-- gives:   a row for each that has recorded something; when and for what it is parked only if it is
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.workflow_get_v1(p_ids bigint[])
+RETURNS TABLE (job_id bigint, version integer, generation integer, root_id bigint, parent_id bigint, depth integer,
+               forked_from bigint, steps integer, parks integer, parked_at timestamptz, parked_for text,
+               due_at timestamptz, undoing_since timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT w.job_id, w.version, w.generation, w.root_id, j.parent_id, w.depth, w.forked_from,
+           (SELECT count(*)::integer FROM detent.workflow_step s WHERE s.job_id = w.job_id AND s.generation = w.generation),
+           w.parks, CASE WHEN p.is_parked THEN w.parked_at END, CASE WHEN p.is_parked THEN w.parked_for END,
+           CASE WHEN p.is_parked AND j.due_at < detent.never() THEN j.due_at END, w.undoing_since
+      FROM detent.workflow w JOIN detent.job j ON j.id = w.job_id
+     CROSS JOIN LATERAL (SELECT detent.is_parked(j, w.parked_attempt) AS is_parked) p
+     WHERE w.job_id = ANY (p_ids);
+END $$;
+
+-- Whether a job is parked, whose workflow parked last with that attempt. A job that is held back by a limit is not.
+CREATE OR REPLACE FUNCTION detent.is_parked(j detent.job, p_parked_attempt integer) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN j.state = 'pending' AND coalesce(j.ended = p_parked_attempt, false)
+     AND EXISTS (SELECT 1 FROM detent.waiting q WHERE q.job_id = j.id AND q.limit_key IS NULL);
+END $$;
+
+-- step_list: the steps of a generation of a workflow.
+-- takes:   a job; the generation (null: the current one); the time at which they were on record (null: now); the path to continue
+--          after; how many
+-- gives:   them, in the order of their paths
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.step_list_v1(
+  p_job_id bigint, p_generation integer, p_at timestamptz, p_after text, p_limit integer
+) RETURNS SETOF detent.workflow_step
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  p_generation := coalesce(p_generation, (SELECT w.generation FROM detent.workflow w WHERE w.job_id = p_job_id));
+  RETURN QUERY
+    SELECT s.* FROM detent.workflow_step s
+     WHERE s.job_id = p_job_id AND s.generation = p_generation AND s.path > p_after AND (p_at IS NULL OR s.done_at <= p_at)
+     ORDER BY s.path LIMIT p_limit;
+END $$;
+
+-- signal_list: the signals of a workflow.
+-- takes:   a job, the number to continue after, how many
+-- gives:   them, oldest first, with the step that has taken each
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.signal_list_v1(p_job_id bigint, p_after bigint, p_limit integer)
+RETURNS TABLE (job_id bigint, name text, seq bigint, payload text, dedupe text, actor text, reason text,
+               sent_at timestamptz, path text, taken_at timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT g.job_id, g.name, g.seq, g.payload, g.dedupe, g.actor, g.reason, g.sent_at, s.path, s.done_at
+      FROM (SELECT x.* FROM detent.workflow_signal x WHERE x.job_id = p_job_id AND x.seq > p_after
+             ORDER BY x.seq LIMIT p_limit) g
+      LEFT JOIN LATERAL (
+        SELECT y.path, y.done_at FROM detent.workflow_step y
+         WHERE y.job_id = g.job_id AND y.signal_name = g.name AND y.signal_seq = g.seq AND y.signal_seq IS NOT NULL) s ON true
+     ORDER BY g.seq;
+END $$;
+
+-- wait_list: what parked workflows wait for.
+-- takes:   a job, a signal, a tenant (null is any); job and number to continue after; how many
+-- gives:   them, by job and number
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.wait_list_v1(
+  p_job_id bigint, p_signal text, p_tenant text, p_after_job bigint, p_after_n integer, p_limit integer
+) RETURNS TABLE (job_id bigint, n integer, task text, tenant text, kind text, name text, since timestamptz,
+                 due_at timestamptz, version integer)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT x.job_id, x.n, j.task, j.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version
+      FROM detent.workflow_wait x JOIN detent.workflow w ON w.job_id = x.job_id JOIN detent.job j ON j.id = x.job_id
+     WHERE (p_job_id IS NULL OR x.job_id = p_job_id) AND (p_signal IS NULL OR x.kind = 'signal' AND x.name = p_signal)
+       AND x.job_id >= p_after_job AND (x.job_id, x.n) > (p_after_job, p_after_n)
+       AND (p_tenant IS NULL OR j.tenant = p_tenant) AND detent.is_parked(j, w.parked_attempt)
+     ORDER BY x.job_id, x.n LIMIT p_limit;
+END $$;
+
+-- child_groups: the groups of children of a workflow.
+-- takes:   the parent
+-- gives:   those of its current generation, by path, 1,000 at most
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.child_groups_v1(p_parent_id bigint) RETURNS SETOF detent.child_group
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+    SELECT g.* FROM detent.child_group g
+     WHERE g.parent_id = p_parent_id
+       AND g.generation = (SELECT w.generation FROM detent.workflow w WHERE w.job_id = p_parent_id)
+     ORDER BY g.path LIMIT 1000;
+END $$;
+
+-- child_list: the children of a workflow.
+-- takes:   the parent; a group of its current generation, by the path of its step; a state (null is any); the id to continue after;
+--          how many
+-- gives:   their ids, in order
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.child_list_v1(
+  p_parent_id bigint, p_path text, p_state text, p_after_id bigint, p_limit integer
+) RETURNS SETOF bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  last bigint := 9223372036854775807;
+BEGIN
+  IF p_path IS NOT NULL THEN
+    SELECT greatest(p_after_id, g.first_id - 1), g.first_id + g.total - 1 INTO p_after_id, last
+      FROM detent.child_group g JOIN detent.workflow w ON w.job_id = g.parent_id AND w.generation = g.generation
+     WHERE g.parent_id = p_parent_id AND g.path = p_path;
+  END IF;
+  RETURN QUERY
+    SELECT j.id FROM detent.job j
+     WHERE j.parent_id = p_parent_id AND j.id > p_after_id AND j.id <= last AND (p_state IS NULL OR j.state = p_state)
+     ORDER BY j.id LIMIT p_limit;
+END $$;
+
+-- workflow_versions: how many workflows that have not ended began under each version.
+-- takes:   a task (null is any)
+-- gives:   task, version and number, by task and version
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.workflow_versions_v1(p_task text)
+RETURNS TABLE (task text, version integer, workflows bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+  -- From the jobs that have not ended, however many have.
+  RETURN QUERY
+    SELECT j.task, w.version, count(*)
+      FROM (SELECT q.job_id FROM detent.waiting q
+            UNION ALL SELECT r.job_id FROM detent.ready r
+            UNION ALL SELECT d.job_id FROM detent.dead d
+            UNION ALL SELECT k.id FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (id)
+                        JOIN detent.job k ON k.id = held.id AND k.lease_id = l.id AND k.state = 'running') o
+      JOIN detent.workflow w ON w.job_id = o.job_id
+      JOIN detent.job j ON j.id = w.job_id
+     WHERE p_task IS NULL OR j.task = p_task
+     GROUP BY j.task, w.version ORDER BY j.task, w.version;
+END $$;

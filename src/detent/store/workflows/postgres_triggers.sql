@@ -1,0 +1,34 @@
+-- A group of children follows its children, and the last of them wakes the parent.
+
+CREATE OR REPLACE FUNCTION detent.child_group_follows_job() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, detent, pg_temp AS $$
+DECLARE
+  g detent.child_group;
+BEGIN
+  UPDATE detent.child_group c
+     SET succeeded = c.succeeded + (NEW.state = 'succeeded')::integer - (OLD.state = 'succeeded')::integer,
+         failed = c.failed + (NEW.state IN ('failed', 'cancelled'))::integer - (OLD.state IN ('failed', 'cancelled'))::integer,
+         dead = c.dead + (NEW.state = 'quarantined')::integer - (OLD.state = 'quarantined')::integer
+   WHERE c.parent_id = NEW.parent_id AND NEW.id < c.first_id + c.total
+     AND c.first_id = (SELECT x.first_id FROM detent.child_group x
+                        WHERE x.parent_id = NEW.parent_id AND x.first_id <= NEW.id ORDER BY x.first_id DESC LIMIT 1)
+  RETURNING c.* INTO g;
+  -- A parent that is locked is not waited for: the lock order is child, group, parent.
+  IF g.closed AND g.succeeded + g.failed + g.dead = g.total AND NEW.finished_at IS NOT NULL THEN
+    CASE detent.workflow_wake_up(NEW.parent_id, detent.clock())
+      WHEN 'locked' THEN
+        INSERT INTO detent.wake_request (job_id) VALUES (NEW.parent_id);
+        PERFORM detent.wake_waiters(false);
+      WHEN 'woken' THEN
+        PERFORM detent.wake_waiters(false);
+      ELSE
+        NULL;
+    END CASE;
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER child_group_follows_job AFTER UPDATE OF state ON detent.job
+  FOR EACH ROW WHEN (NEW.parent_id IS NOT NULL AND NEW.state IS DISTINCT FROM OLD.state
+    AND (NEW.finished_at IS NOT NULL OR OLD.finished_at IS NOT NULL))
+  EXECUTE FUNCTION detent.child_group_follows_job();
