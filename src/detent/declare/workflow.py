@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from detent.declare.probe import Probed
-from detent.declare.task import check_seconds
+from detent.declare.task import AnyTask, check_seconds
 from detent.errors import InvalidInput, InvalidSetting
 from detent.model.backoff import Retry
 
-__all__ = ["Local", "Seconds", "Step", "StepCall", "WorkflowOptions", "seconds_of"]
+__all__ = ["Local", "Seconds", "Step", "StepCall", "WorkflowOptions", "seconds_of", "versions_continued"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,6 +64,11 @@ class WorkflowOptions:
             raise InvalidSetting("undo", repr(self.undo)[:80], "'on_failure' or 'on_request'")
         if isinstance(self.linger, bool) or not isinstance(self.linger, int | float) or not 0 <= self.linger <= 60:
             raise InvalidSetting("linger", repr(self.linger)[:80], "a number of seconds from 0 to 60")
+
+
+def versions_continued(tasks: Mapping[str, AnyTask]) -> dict[str, tuple[int, ...]]:
+    """Return the versions of workflows that this code can continue, by task."""
+    return {name: task.workflow.supports for name, task in tasks.items() if task.workflow is not None}
 
 
 def _check_version(name: str, value: object) -> None:

@@ -11,6 +11,7 @@ from detent.app.detent import Detent
 from detent.batch.due_reconciliations import begin_due
 from detent.client.engine import Engine
 from detent.client.job import Job, JobSnapshot
+from detent.declare.workflow import versions_continued
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model import fork_count
 from detent.model.records import Abort, Claimed, Commit, Finish
@@ -20,7 +21,6 @@ from detent.webhooks.outgoing import DELIVERY_TASK
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.event_sink import DirectSink
 from detent.worker.attempt.history import read_history
-from detent.worker.child.claimer import versions_continued
 from detent.worker.services.recovery import build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
 
@@ -143,7 +143,7 @@ class Harness:
             tasks=sorted(self.app.tasks.keys() - (set() if self.delivers_webhooks else {DELIVERY_TASK})),
             limit=1,
             lease=self.lease,
-            versions=versions_continued(self.app),
+            versions=versions_continued(self.app.tasks),
         )
         return found[0] if found else None
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from detent.app.detent import Detent
+from detent.declare.workflow import versions_continued
 from detent.errors import DatabaseError, DetentError
 from detent.model.clock import Clock
 from detent.model.records import Claimed, ClaimedEach
@@ -21,7 +22,7 @@ from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.supervisor.board import Board
 from detent.worker.supervisor.channel import Channel
 
-__all__ = ["Claimer", "look_interval", "versions_continued"]
+__all__ = ["Claimer", "look_interval"]
 
 _ROOM_POLL = 0.1
 _PAUSE_FIRST = 0.05
@@ -46,11 +47,6 @@ def look_interval(refill: float) -> float:
     """Return the seconds after which to look again, so that no bucket overflows meanwhile: half the time in which the
     quickest bucket fills up, and at most a second."""
     return max(_PAUSE_FIRST, min(_PAUSE_UNSURE, refill / 2))
-
-
-def versions_continued(app: Detent) -> dict[str, tuple[int, ...]]:
-    """Return the versions of workflows that this code can continue, by task."""
-    return {name: task.workflow.supports for name, task in app.tasks.items() if task.workflow is not None}
 
 
 class Claimer:
@@ -92,7 +88,7 @@ class Claimer:
         self._report = report
         self._holding = holding
         self._tasks = sorted(app.tasks)
-        self._versions = versions_continued(app)
+        self._versions = versions_continued(app.tasks)
         self._isolation = DamageIsolation("claim", store)
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST

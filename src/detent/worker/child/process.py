@@ -15,12 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 from detent.app.detent import Detent
+from detent.declare.workflow import versions_continued
 from detent.model.clock import Clock
 from detent.model.records import Aborted, Claimed
 from detent.store.contract import Store
 from detent.telemetry.tracing import flush_spans
 from detent.worker.attempt.endings import end_attempt, end_attempt_at_stop
-from detent.worker.child.claimer import Claimer, versions_continued
+from detent.worker.child.claimer import Claimer
 from detent.worker.child.core import ClaimRequest
 from detent.worker.child.dead_job_log import DeadJobLog
 from detent.worker.child.deadline_watch import DeadlineWatch
@@ -117,7 +118,7 @@ class Child:
         start_critical_thread("claimer", self._claimer.run)
         start_critical_thread("listener", self._listen)
         self._record_reader.start()
-        versions = versions_continued(self._app)
+        versions = versions_continued(self._app.tasks)
         self._channel.send("hello", pid=os.getpid(), tasks=sorted(self._app.tasks), versions=versions)
         while True:
             await self._is_busy.wait()
