@@ -28,8 +28,9 @@ from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
 from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
-from detent.testing.stores import START, StoreClock, install_clock, turnable_store
+from detent.testing.stores import START, StoreClock, install_clock, is_sqlite, turnable_store
 from tests import deadlines, repeat, selection
+from tests.reused_databases import ReusedDatabase, ReusedDatabases
 
 ROOT = Path(__file__).parents[1]
 shared_cluster = pytest.StashKey[Cluster]()
@@ -196,12 +197,18 @@ def ready_template(postgres_cluster: Cluster) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def ready_databases(postgres_cluster: Cluster, ready_template: str) -> Iterator[ReusedDatabases]:
+    """The databases of `postgres_ready_url`."""
+    with closing(ReusedDatabases(postgres_cluster, ready_template)) as databases:
+        yield databases
+
+
 @pytest.fixture
-def postgres_ready_url(postgres_cluster: Cluster, ready_template: str) -> Iterator[str]:
+def postgres_ready_url(ready_databases: ReusedDatabases) -> Iterator[str]:
     """A PostgreSQL database of this test's own with the record in it, by the clock on the wall."""
-    name = f"detent_test_{RUN}_{next(numbers)}"
-    yield postgres_cluster.create_database(name, template=ready_template)
-    postgres_cluster.drop_database(name)
+    with ready_databases.lend() as database:
+        yield database.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -219,12 +226,27 @@ def postgres_template(postgres_cluster: Cluster, ready_template: str) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def store_databases(postgres_cluster: Cluster, postgres_template: str) -> Iterator[ReusedDatabases]:
+    """The databases of `postgres_store_url`."""
+    with closing(ReusedDatabases(postgres_cluster, postgres_template)) as databases:
+        yield databases
+
+
 @pytest.fixture
-def postgres_store_url(postgres_cluster: Cluster, postgres_template: str) -> Iterator[str]:
+def postgres_store_url(store_databases: ReusedDatabases) -> Iterator[str]:
     """A PostgreSQL database of this test's own with the record in it."""
-    name = f"detent_test_{RUN}_{next(numbers)}"
-    yield postgres_cluster.create_database(name, template=postgres_template)
-    postgres_cluster.drop_database(name)
+    with store_databases.lend() as database:
+        yield database.url
+
+
+@pytest.fixture
+def reused_database(store_url: str, request: pytest.FixtureRequest) -> ReusedDatabase | None:
+    """The database of `store_url` with its open connections, if it is one that tests reuse."""
+    if is_sqlite(store_url):
+        return None
+    databases: ReusedDatabases = request.getfixturevalue("store_databases")
+    return databases.find(store_url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -235,8 +257,8 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store_and_clock(store_url: str) -> Iterator[tuple[Store, StoreClock]]:
-    with turnable_store(store_url) as pair:
+def store_and_clock(store_url: str, reused_database: ReusedDatabase | None) -> Iterator[tuple[Store, StoreClock]]:
+    with turnable_store(store_url) if reused_database is None else reused_database.open() as pair:
         yield pair
 
 

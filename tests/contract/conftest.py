@@ -11,13 +11,14 @@ from detent.store.contract import Store
 from detent.testing.stores import Dumps
 from tests.contract.batches.sample_batch_runs import broken
 from tests.contract.refusals import Untouched
+from tests.reused_databases import ReusedDatabase
 
 
 @pytest.fixture(name="store")
-def store_that_ends_healthy(store: Store, store_url: str) -> Iterator[Store]:
+def store_that_ends_healthy(store: Store, store_url: str, reused_database: ReusedDatabase | None) -> Iterator[Store]:
     """The store of the house; whatever a test did to it, every invariant holds in the end (R2)."""
     yield store
-    assert broken(store, store_url) == []
+    assert broken(store, store_url, reused_database) == []
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from detent.model.clock import Clock, TurnableClock
 from detent.model.records import Violation
 from detent.store.contract import Store
-from detent.store.invariants import load
+from detent.store.invariants import Dialect, Invariant, load
 from detent.store.open import open_store
 from detent.store.sqlite.driver.database_file import path_from_url
 
@@ -27,12 +27,14 @@ __all__ = [
     "START",
     "Dumps",
     "StoreClock",
+    "TableClock",
     "another_store",
     "deadlocks",
     "dump",
     "install_clock",
     "is_sqlite",
     "plain_connection",
+    "row_invariants",
     "row_violations",
     "table",
     "turnable_store",
@@ -78,8 +80,9 @@ def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
         return
     with closing(open_store(url)) as store:
         store.ready()
-        with closing(_TableClock(url)) as table_clock:
-            yield store, table_clock
+        with closing(plain_connection(url)) as connection:
+            connection.autocommit = True
+            yield store, TableClock(connection)
 
 
 def another_store(url: str, clock: StoreClock | None = None) -> Store:
@@ -107,13 +110,12 @@ def _install_clock(connection: Any) -> None:
     connection.execute("INSERT INTO detent.test_clock VALUES (%s)", (START,))
 
 
-class _TableClock:
-    """A `TurnableClock` whose time is stored in the database, for all connections."""
+class TableClock:
+    """A `TurnableClock` whose time is stored in the database, for all connections. Its own is in autocommit."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, connection: Any) -> None:
         self._clock = TurnableClock(START)
-        self._connection = plain_connection(url)
-        self._connection.autocommit = True
+        self._connection = connection
         if self._connection.execute(_IS_TURNABLE).fetchone() is None:
             with self._connection.transaction():
                 _install_clock(self._connection)
@@ -138,9 +140,6 @@ class _TableClock:
     def set(self, to: datetime) -> None:
         self._clock.set(to)
         self._write()
-
-    def close(self) -> None:
-        self._connection.close()
 
     def _write(self) -> None:
         self._connection.execute("UPDATE detent.test_clock SET at = %s", (self._clock.now(),))
@@ -167,7 +166,7 @@ def row_violations(store: Store, url: str) -> list[Violation]:
     """
     if is_sqlite(url):
         return store.verify()
-    chosen = [invariant for invariant in load("postgres") if invariant.name not in _OF_DEFINITIONS]
+    chosen = row_invariants("postgres")
     with closing(plain_connection(url)) as connection:
         answers = _all_rows(connection, [invariant.sql for invariant in chosen])
     return [
@@ -175,6 +174,11 @@ def row_violations(store: Store, url: str) -> list[Violation]:
         for invariant, rows in zip(chosen, answers, strict=True)
         for row in rows
     ]
+
+
+def row_invariants(dialect: Dialect) -> list[Invariant]:
+    """Return the invariants of rows, without those that compare definitions or look at pages."""
+    return [invariant for invariant in load(dialect) if invariant.name not in _OF_DEFINITIONS]
 
 
 def table(url: str, name: str) -> str:
