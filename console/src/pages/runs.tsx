@@ -18,7 +18,7 @@ import "../styles/runs.css";
 const COLUMNS: Column<AnyRun>[] = [
   {
     head: "Run",
-    width: "17%",
+    width: "14%",
     place: "lead",
     cell: (run) => (
       <a href={thingUrl("runs", run.id)} data-row-link>
@@ -27,7 +27,7 @@ const COLUMNS: Column<AnyRun>[] = [
     ),
   },
   { head: "State", width: "172px", place: "side", cell: (run) => <State state={run.state} /> },
-  { head: "Progress", width: "27%", whole: true, cell: (run) => <RunProgress run={run} /> },
+  { head: "Progress", width: "24%", whole: true, cell: (run) => <RunProgress run={run} /> },
   { head: "Kind", width: "86px", cell: (run) => <span class="soft">{isBatch(run) ? "batch" : "pipeline"}</span> },
   { head: "Id", width: "76px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
   { head: "By", cell: (run) => <Clip value={byText(run)} /> },
