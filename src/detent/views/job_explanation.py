@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from detent.errors import NotFound, essence
 from detent.model.limit_records import LimitFilter, LimitRow
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow, TransitionRow
+from detent.model.service_records import WorkerRow
 from detent.store.contract import Verbs
 
 __all__ = ["explain", "paused_by"]
@@ -48,8 +52,7 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":
         return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
-    held_back = _limit_without_room(verbs, row)
-    return held_back or f"it is ready in queue {row.queue!r} and waits for {_awaited_worker(verbs, row)}"
+    return _limit_without_room(verbs, row) or _awaited_worker(verbs, row)
 
 
 def _after(verbs: Verbs, row: JobRow) -> str:
@@ -111,18 +114,45 @@ def _cost_under(limit: LimitRow, row: JobRow) -> float:
 
 
 def _awaited_worker(verbs: Verbs, row: JobRow) -> str:
-    """Return what a ready job waits for: a free slot, or a worker."""
+    """Return what a ready job waits for: a free slot, a worker, or one that supports the version of a workflow."""
+    waits = f"it is ready in queue {row.queue!r} and waits for"
     if row.task == OPS_TASK:
-        return "an ops worker that claims it"
+        return f"{waits} an ops worker that claims it"
     alive = [worker for worker in verbs.worker_list(_ALIVE_WITHIN) if not worker.stopping]
     knowing = [worker for worker in alive if row.task in worker.tasks]
-    serving = [worker for worker in knowing if worker.queues is None or row.queue in worker.queues]
+    if not knowing:
+        found = f"none of {len(alive)} alive does" if alive else "no worker is alive"
+        return f"{waits} a worker that knows task {row.task!r}: {found}"
+    version = _version(verbs, row)
+    able = [worker for worker in knowing if version is None or version in worker.versions.get(row.task, ())]
+    if not able:
+        others = _supported(knowing, row.task)
+        return f"it began under version {version}, and no live worker supports that version ({others})"
+    serving = [worker for worker in able if worker.queues is None or row.queue in worker.queues]
     if serving:
-        return f"a free slot: {_workers(len(serving))} would take it"
-    if knowing:
-        return f"a worker that serves it: {_workers(len(knowing))} would know task {row.task!r}, of other queues only"
-    found = f"none of {len(alive)} alive does" if alive else "no worker is alive"
-    return f"a worker that knows task {row.task!r}: {found}"
+        return f"{waits} a free slot: {_workers(len(serving))} would take it"
+    return f"{waits} a worker that serves it: {_workers(len(able))} would know task {row.task!r}, of other queues only"
+
+
+def _version(verbs: Verbs, row: JobRow) -> int | None:
+    """Return the version under which a workflow began; None if it has recorded nothing, and for any other job."""
+    (begun,) = verbs.workflow_get([row.id])
+    return None if begun is None else begun.version
+
+
+def _supported(workers: Sequence[WorkerRow], task: str) -> str:
+    """Return which versions of a workflow these workers support: `3 live workers support version 2`."""
+    sets = Counter(tuple(sorted(worker.versions.get(task, ()))) for worker in workers)
+    said = []
+    for versions, count in sorted(sets.items()):
+        who = "one live worker supports" if count == 1 else f"{count} live workers support"
+        if len(versions) == 1:
+            said.append(f"{who} version {versions[0]}")
+        elif versions:
+            said.append(f"{who} versions {', '.join(map(str, versions[:-1]))} and {versions[-1]}")
+        else:
+            said.append(f"{who} no version of it")
+    return ", ".join(said)
 
 
 def _workers(count: int) -> str:
