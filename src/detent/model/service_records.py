@@ -75,6 +75,7 @@ class Agenda(Struct, frozen=True, kw_only=True):
     failure_reports: bool = False  # failure hooks are to be called for jobs that the reaper ended
     firing: bool = False  # an alert is firing
     notices: bool = False  # a notice waits for its sink
+    wake_requests: bool = False  # workflows could not be woken at once
     drain_requested_by: str | None = None  # who asked this worker to drain
     drain_reason: str | None = None
 

@@ -1,4 +1,4 @@
-"""Makes jobs claimable when they are due, and cancels jobs that have expired."""
+"""Makes jobs claimable when they are due, wakes workflows, and cancels jobs that have expired."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from detent.store.contract import Store
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
-__all__ = ["build_expire_service", "build_promote_service"]
+__all__ = ["build_expire_service", "build_promote_service", "build_wake_service"]
 
 _BATCH = 500
 _ROUNDS_MAX = 20
@@ -30,6 +30,17 @@ def build_promote_service(store: Store) -> Service:
         _in_rounds(isolation, now, promoted, store.job_promote_each)
 
     return Service("promote", 0.2, run, at=lambda agenda: agenda.promote_at)
+
+
+def build_wake_service(store: Store) -> Service:
+    """Return the service that wakes workflows which could not be woken at once by what they wait for."""
+
+    def run(now: float) -> None:
+        for _ in range(_ROUNDS_MAX):
+            if store.workflow_wake(_BATCH) < _BATCH:
+                return
+
+    return Service("wake", 0.2, run, at=lambda agenda: agenda.now if agenda.wake_requests else None)
 
 
 def build_expire_service(store: Store) -> Service:

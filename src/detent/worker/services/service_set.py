@@ -29,7 +29,7 @@ from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
 from detent.worker.services.breakers import Breakers
 from detent.worker.services.counts import Counts
-from detent.worker.services.due_jobs import build_expire_service, build_promote_service
+from detent.worker.services.due_jobs import build_expire_service, build_promote_service, build_wake_service
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.log_growth import LogGrowth
@@ -91,6 +91,7 @@ class ServiceSet:
         self.services: list[Service] = [
             self.heartbeat.service(),
             build_promote_service(store),
+            build_wake_service(store),
             self._reaper.service(),
             build_expire_service(store),
             build_failure_service(self.failures_found.set),
