@@ -39,6 +39,8 @@ TABLES: dict[str, Kept] = {
     "lane": Kept(of.Lane),
     "ready": Kept(of.Ready),
     "waiting": Kept(of.Waiting),
+    "workflow": Kept(of.Workflow),
+    "workflow_step": Kept(of.WorkflowStep),
     "lease": Kept(of.Lease),
     "execution": Kept(of.Execution),
     "transition_log": Kept(of.TransitionLog, order="n"),
@@ -62,6 +64,7 @@ TABLES: dict[str, Kept] = {
 }
 BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}
+WORKFLOWS = {"workflow_step_begun", "workflow_wait", "workflow_signal", "wake_request", "child_group"}
 ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tally", "alert_look"}
 """Nothing that the machine does touches them. Batches have a test of their own beside it."""
 
@@ -98,6 +101,7 @@ NOT_COMPARED = {
     *BATCHES,
     *OPS,
     *PIPELINES,
+    *WORKFLOWS,
 }
 """Tables without a counterpart elsewhere; ids are compared as they are given out."""
 

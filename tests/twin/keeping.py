@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from detent.errors import DetentError, NotFound
+from detent.errors import DetentError, LeaseLost, NotFound
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Cancelled, ClaimedEach, Enqueued, Moved, NewJob, ResultsDropped
 from detent.model.service_records import (
@@ -22,6 +22,7 @@ from detent.model.service_records import (
     TaskTimes,
     WorkerSeen,
 )
+from detent.model.workflow_records import NewStep, StepRecorded
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.move_rules import moved_to
 from detent.store.operations.stored_request import asked, operation_row
@@ -38,6 +39,8 @@ from tests.twin.rows import (
     Times,
     Watch,
     Worker,
+    Workflow,
+    WorkflowStep,
 )
 from tests.twin.rules import SECOND, micros, undeclared
 
@@ -97,6 +100,27 @@ class WholeModel(Model):
         for one in failures:
             if one in self.failure_report:
                 self.failure_report[one] = self.failure_report[one]._replace(taken_until=self.clock + micros(seconds))
+
+    def step_record(self, items: Sequence[NewStep]) -> list[StepRecorded | DetentError]:
+        return [self._record_step(item) for item in items]
+
+    def _record_step(self, item: NewStep) -> StepRecorded | DetentError:
+        lost = self.lost(item.job_id, item.attempt)
+        if lost is not None:
+            return lost
+        job = self.job[item.job_id]
+        if job.committed_at is not None:
+            return LeaseLost(item.job_id, item.attempt, "it has committed")
+        place = (item.job_id, item.generation, item.path)
+        old = self.workflow_step.get(place)
+        if old is not None:
+            return StepRecorded(item.path, False, old.kind, old.value, None, from_micros(old.done_at))
+        self.workflow.setdefault(job.id, Workflow(job.id, item.version, item.generation, job.id, 0, 0))
+        now = self.now_for(job)
+        self.workflow_step[place] = WorkflowStep(
+            *(*place, item.seq, item.kind, item.attempt, now - micros(item.ran_for), now, item.value)
+        )
+        return StepRecorded(item.path, True, item.kind, item.value, None, from_micros(now))
 
     def failure_report_done(self, failures: Sequence[tuple[int, int]]) -> None:
         for one in failures:

@@ -189,6 +189,7 @@ class Twin(RuleBasedStateMachine):
         queues=some.subsets["queues"],
         tenants=some.subsets["tenants"],
         after_tenant=some.turns,
+        versions=some.versions,
     )
     def claim(self, **asked: Any) -> None:
         lease_id = self.take_id()
@@ -203,6 +204,7 @@ class Twin(RuleBasedStateMachine):
         queues=some.subsets["queues"],
         tenants=some.subsets["tenants"],
         after_tenant=some.turns,
+        versions=some.versions,
     )
     def claim_each(self, **asked: Any) -> None:
         lease_id = self.take_id()
@@ -213,7 +215,14 @@ class Twin(RuleBasedStateMachine):
     def claim_everything(self, worker: str, lease: float) -> None:
         self.everywhere("job_promote", 100)
         self.claim(
-            worker=worker, limit=100, lease=lease, tasks=some.TASKS, queues=None, tenants=None, after_tenant=None
+            worker=worker,
+            limit=100,
+            lease=lease,
+            tasks=some.TASKS,
+            queues=None,
+            tenants=None,
+            after_tenant=None,
+            versions=None,
         )
 
     @action(held=True, lease=st.integers(0, 4))

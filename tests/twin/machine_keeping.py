@@ -11,6 +11,7 @@ from detent.model.clock import from_micros
 from detent.model.limit_records import Charge, LimitFilter, NewLimit
 from detent.model.records import Abort, NewJob
 from detent.model.service_records import Fire, NewOperation, NewSchedule, TaskTimes, WorkerSeen
+from detent.model.workflow_records import NewStep
 from detent.store.jobs.filters import JobFilter
 from tests.twin import strategies as some
 from tests.twin.machine import JOBS_MAX, NO_SUCH_ID, Twin, action
@@ -35,6 +36,18 @@ class WholeTwin(Twin):
             self.everywhere("service_drop", name, holder)
         else:
             self.everywhere("service_take", name, holder, 5.0)
+
+    # -- workflows ---------------------------------------------------------------------------------------------
+
+    @action(held=True, wishes=st.lists(some.recorded_steps, min_size=1, max_size=3))
+    def record_steps(self, wishes: list[dict[str, Any]]) -> None:
+        """A job that has recorded a step is a workflow, and keeps its version."""
+        items = []
+        for n, wish in enumerate(wishes):
+            words = dict(wish)
+            job_id, attempt = self.attempt_of(words.pop("ref"))
+            items.append(NewStep(job_id=job_id, attempt=attempt, generation=1, seq=n, **words))
+        self.everywhere("step_record", items)
 
     # -- what is declared in code ------------------------------------------------------------------------------
 

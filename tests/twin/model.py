@@ -477,6 +477,8 @@ class Model(Limits):
             self.dead.pop(job_id, None)
         self.failure_report = {place: row for place, row in self.failure_report.items() if row.job_id not in old}
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}
+        self.workflow = {place: row for place, row in self.workflow.items() if place not in old}
+        self.workflow_step = {place: row for place, row in self.workflow_step.items() if row.job_id not in old}
         self.event = {place: row for place, row in self.event.items() if row.job_id not in old}
         self.transition_log = [row for row in self.transition_log if row.job_id not in old]
 

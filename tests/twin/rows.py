@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from detent.model.workflow_records import StepKind
+
 
 class Job(NamedTuple):
     id: int
@@ -83,6 +85,27 @@ class Lane(NamedTuple):
     priority: int
     limit_key: str = ""
     version: int = 0
+
+
+class Workflow(NamedTuple):
+    job_id: int
+    version: int
+    generation: int
+    root_id: int
+    depth: int
+    parks: int
+
+
+class WorkflowStep(NamedTuple):
+    job_id: int
+    generation: int
+    path: str
+    seq: int
+    kind: StepKind
+    attempt: int
+    began_at: int
+    done_at: int
+    value: str | None
 
 
 class Ready(NamedTuple):

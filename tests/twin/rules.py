@@ -36,12 +36,15 @@ from tests.twin.rows import (
     TransitionLog,
     Waiting,
     Watch,
+    Workflow,
+    WorkflowStep,
 )
 
 T = TypeVar("T")
 SECOND = 1_000_000
 EVENT_WINDOW = 10 * SECOND
 GIVEN_BACK = ("released", "snoozed", "throttled")
+TIMES = ("sleep", "deadline", "timeout")
 MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 
 
@@ -55,7 +58,8 @@ class Record:
         self.job_key: dict[tuple[str, str], JobKey] = {}
         self.queue: dict[str, Queue] = {}
         self.lane: dict[Lane, Lane] = {}
-        self.begun: dict[int, int] = {}  # the version under which a workflow began, by job
+        self.workflow: dict[int, Workflow] = {}
+        self.workflow_step: dict[tuple[int, int, str], WorkflowStep] = {}
         self.ready: dict[int, Ready] = {}
         self.waiting: dict[int, Waiting] = {}
         self.lease: dict[int, Lease] = {}
@@ -148,9 +152,11 @@ class Record:
             item = replace(item, outcome="released")
         if item.begun_after is not None:
             job = job._replace(started_at=self.begun_at(job, item.begun_after))
+        if self.has_progressed(job):
+            job = job._replace(spared=max(job.spared, job.attempt - 1))
         outcome: Outcome = item.outcome
         state: Literal["pending", "cancelled", "quarantined", "failed"]
-        spared = job.spared
+        spared = before = job.spared
         free = outcome in GIVEN_BACK or (outcome == "expired" and self.expires_free(job))
         reason = "fatal" if item.fatal else "attempts used up"
         if outcome == "unknown" or (outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
@@ -180,7 +186,7 @@ class Record:
             error=item.error if rests else None,
             finished_at=now if rests else None,
         )
-        self.ended(job, worker, outcome, item.error, None if rests else due_at, spared == self.job[job.id].spared, now)
+        self.ended(job, worker, outcome, item.error, None if rests else due_at, spared == before, now)
         if state == "pending":
             self.enter_queue(job, holds_key=False)
         if state == "quarantined":
@@ -212,9 +218,15 @@ class Record:
             counted=counted,
         )
 
+    def has_progressed(self, job: Job) -> bool:
+        """Whether the current attempt has recorded a step that is not a time."""
+        steps = (step for step in self.workflow_step.values() if step.job_id == job.id and step.attempt == job.attempt)
+        return any(step.kind not in TIMES for step in steps)
+
     def lane_of(self, job: Job) -> Lane:
         """The lane in which a job stands while it is pending; made if it is new."""
-        lane = job.lane._replace(version=self.begun.get(job.id, 0))
+        begun = self.workflow.get(job.id)
+        lane = job.lane._replace(version=0 if begun is None else begun.version)
         return self.lane.setdefault(lane, lane)
 
     def enter_queue(self, job: Job, *, holds_key: bool) -> None:

@@ -32,6 +32,7 @@ subsets = {
     "tenants": st.sampled_from((None, None, TENANTS[:2], TENANTS[2:], TENANTS[3:])),
 }
 turns = st.sampled_from((None, *TENANTS))
+versions = st.sampled_from((None, None, {}, {TASKS[0]: (1, 2)}, {TASKS[1]: (1,)}, dict.fromkeys(TASKS, (2,))))
 steps = st.sampled_from((0.000001, 0.5, 2.0, 5.0, 9.999999, 10.0, 31.0))
 outcomes = st.sampled_from(OUTCOMES)
 failures = st.sampled_from(("error", "crashed", "timed_out", "cancelled", "released", "snoozed", "throttled"))
@@ -77,6 +78,17 @@ events = st.fixed_dictionaries(
         "message": st.sampled_from(("begun", "half")),
         "payload": st.sampled_from((None, None, "{}")),
         "key": st.sampled_from((None, None, "e1", "e2")),
+    }
+)
+
+recorded_steps = st.fixed_dictionaries(
+    {
+        "ref": refs,
+        "version": st.sampled_from((1, 2)),
+        "path": st.sampled_from(("a", "b")),
+        "kind": st.sampled_from(("call", "call", "sleep")),
+        "value": st.sampled_from(("1", "null")),
+        "ran_for": st.sampled_from((0.0, 0.5)),
     }
 )
 
