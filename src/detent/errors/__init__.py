@@ -57,6 +57,8 @@
     ├── JobTimeout                the awaited job did not end in time (also a TimeoutError)
     ├── WaitTimeout               a workflow waited, and nothing arrived in time (also a TimeoutError)
     ├── ChildFailed               a child of a workflow ended without success
+    ├── UndoFailed                the undo of a workflow's step failed for good
+    ├── WorkflowUndone            a workflow failed or was cancelled, and its steps were undone
     ├── RunStuck                  the awaited run cannot continue by itself
     └── RunTimeout                the awaited run did not get there in time (also a TimeoutError)
 
@@ -112,8 +114,10 @@ from detent.errors.workflows import (
     MailboxFull,
     ParkSwallowed,
     StepAmbiguous,
+    UndoFailed,
     WaitTimeout,
     WorkflowDrift,
+    WorkflowUndone,
 )
 
 __all__ = [
@@ -172,10 +176,12 @@ __all__ = [
     "SchemaUnreleased",
     "StepAmbiguous",
     "TransitionRace",
+    "UndoFailed",
     "UnknownState",
     "UnknownTask",
     "WaitTimeout",
     "WorkflowDrift",
+    "WorkflowUndone",
     "WrongPlace",
     "WrongSignature",
     "essence",
@@ -478,4 +484,6 @@ TABLE: dict[type[DetentError], Codes] = {
     ParkSwallowed: Codes("DT075", 409, 4),
     WaitTimeout: Codes("DT076", 504, 124),
     ChildFailed: Codes("DT077", 409, 1),
+    UndoFailed: Codes("DT078", 409, 1),
+    WorkflowUndone: Codes("DT079", 409, 1),
 }

@@ -13,8 +13,10 @@ __all__ = [
     "MailboxFull",
     "ParkSwallowed",
     "StepAmbiguous",
+    "UndoFailed",
     "WaitTimeout",
     "WorkflowDrift",
+    "WorkflowUndone",
 ]
 
 
@@ -131,3 +133,29 @@ class ChildFailed(DetentError):
         why = f": {essence(self.error)}" if self.error else ""
         which = f"child {self.child_id} of job {self.job_id} is {self.state}{why}"
         return which if self.total == 1 else f"{self.failed:,} of {self.total:,} children failed; {which}"
+
+
+@dataclass(eq=False)
+class UndoFailed(DetentError):
+    """The undo of a step failed for good. The steps before it are not undone yet."""
+
+    job_id: int
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"the undo of step {self.path!r} of job {self.job_id} failed: {self.why}; "
+            f"mend the cause and retry the job: its undo goes on with this step"
+        )
+
+
+@dataclass(eq=False)
+class WorkflowUndone(DetentError):
+    """The steps of a workflow were undone, because it failed or was cancelled."""
+
+    job_id: int
+    cause: str
+
+    def __str__(self) -> str:
+        return f"the steps of job {self.job_id} were undone: {essence(self.cause)}"

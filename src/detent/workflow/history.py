@@ -17,6 +17,7 @@ __all__ = ["StepHistory"]
 _STEPS_MAX = 10_000
 _BYTES_MAX = 64 * 1024 * 1024
 _PATH_MAX = 1000
+_TIMES = ("sleep", "deadline", "timeout")
 _AUXILIARY = "~"
 """In paths of rows that belong to another step: the end of a wait, a retry that was put off."""
 
@@ -32,9 +33,9 @@ class StepHistory:
         self.last_at: datetime | None = None
         """When the last step that the function has seen was recorded."""
         self.recorded_now = 0
-        """How many steps this attempt has recorded."""
+        """How many steps this attempt has recorded, apart from times."""
         self._rows: dict[str, StepRow] = {}
-        self._present: set[str] = set()
+        self._present: dict[str, int] = {}
         self._begun: dict[str, StepBegun] = {}
         self._sequences: dict[str, list[int]] = defaultdict(list)
         self._by_seq: dict[int, StepRow] = {}
@@ -61,7 +62,7 @@ class StepHistory:
 
     def _add(self, row: StepRow) -> None:
         self._rows[row.path] = row
-        self._present.add(row.path)
+        self._present[row.path] = row.seq
         self._seq = max(self._seq, row.seq)
         self._bytes += len(row.value or "") + len(row.error or "")
         if _AUXILIARY not in row.path:
@@ -113,6 +114,10 @@ class StepHistory:
             self.last_at = row.done_at
         return row
 
+    def seq_of(self, path: str) -> int:
+        """Return the number of a step that is on record."""
+        return self._present[path]
+
     def begun(self, path: str) -> StepBegun | None:
         """Return what is known of a step that was begun and not recorded."""
         return self._begun.get(path)
@@ -162,10 +167,10 @@ class StepHistory:
 
     def recorded(self, step: NewStep, done_at: datetime) -> None:
         """Note that a step is on record now."""
-        self._present.add(step.path)
+        self._present[step.path] = step.seq
         self._bytes += len(step.value or "") + len(step.error or "")
         self._begun.pop(step.path, None)
-        self.recorded_now += 1
+        self.recorded_now += step.kind not in _TIMES
         if _AUXILIARY not in step.path and step.seq > self._reached[step.scope]:
             self._reached[step.scope] = step.seq
         if self.last_at is None or done_at > self.last_at:
@@ -174,7 +179,7 @@ class StepHistory:
     def end_scope(self, scope: str) -> None:
         """Forget the steps inside a scope that is recorded itself: it counts as one."""
         inside = f"{scope}/"
-        self._present = {path for path in self._present if not path.startswith(inside)}
+        self._present = {path: seq for path, seq in self._present.items() if not path.startswith(inside)}
 
 
 def quoted(key: str) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "ParkAttempt",
     "Pause",
     "PendingWait",
+    "ReplayEnded",
     "Request",
     "Suspend",
     "Transact",
@@ -95,3 +96,7 @@ Recorded: TypeAlias = StepRecorded
 
 class ParkAttempt(BaseException):
     """Ends the attempt of a workflow that waits. Functions must not catch it; `except Exception` does not."""
+
+
+class ReplayEnded(BaseException):
+    """Ends the replay of a function whose steps are being undone: it has come to something that is not on record."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,17 +30,25 @@ from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRe
 from detent.store.group_writer import new_lock
 from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
 from detent.workflow.history import StepHistory
-from detent.workflow.requests import Operation, ParkAttempt, PendingWait, Write
+from detent.workflow.requests import Operation, ParkAttempt, PendingWait, ReplayEnded, Write
 from detent.workflow.run_context import RunContext
 from detent.workflow.values import decode_value, encode_error, raise_recorded, return_type
 
-__all__ = ["CONTROL", "WorkflowRun", "moment_in"]
+__all__ = ["CONTROL", "Undoable", "WorkflowRun", "moment_in"]
 
 CONTROL = (Fatal, Snooze, Throttled, JobCancelled, LeaseLost)
 """Errors by which a function decides what happens to its job: they are no outcome of a step."""
 _IDLE_MAX = 100
 """How many waits in a row a workflow may make without recording anything but times."""
 _FATAL = (HistoryFull, ParkSwallowed, StepAmbiguous, WorkflowDrift)
+
+
+class Undoable(NamedTuple):
+    """A step on record that can be undone."""
+
+    path: str
+    step: Step[Any]
+    value: Any
 
 
 class WorkflowRun:
@@ -55,6 +63,11 @@ class WorkflowRun:
         self.lock = new_lock()
         self.now: datetime | None = None
         self.depth = 0
+        self.cause: str | None = None
+        """Why its steps are being undone; None if they are not."""
+        self.replays_only = False
+        """Whether the function may only come to steps on record, so that their undo functions are known."""
+        self.undoables: dict[str, Undoable] = {}
         self.parking: list[PendingWait] = []
         """The waits for which the attempt ends; empty while it goes on."""
         self.continues_with: str | None = None
@@ -74,6 +87,7 @@ class WorkflowRun:
                 f"ctx.{word}", f"inside step {path!r}", "call it in the workflow's function, not in a step"
             )
         if self.parking:
+            self.stop_replay()
             raise ParkSwallowed(self.claimed.job_id, self.parking[0].words)
         branch = current_branch(self.context.runner())
         with self.lock:
@@ -88,6 +102,7 @@ class WorkflowRun:
             return path, self.history.find(path)
 
     def check_new(self, scope: str, path: str) -> None:
+        self.stop_replay()
         with self.lock:
             drift = self.history.is_next(scope, path)
         if drift is None:
@@ -95,6 +110,11 @@ class WorkflowRun:
         if self.options.drift == "refuse":
             raise drift
         self.context.event(str(drift), level="warning", key=f"drift/{self.history.generation}/{path}")
+
+    def stop_replay(self) -> None:
+        """End the function if it may only come to steps on record."""
+        if self.replays_only:
+            raise ReplayEnded
 
     def new(self, path: str, kind: StepKind, scope: str, **more: Any) -> NewStep:
         history = self.history
@@ -186,7 +206,10 @@ class WorkflowRun:
         """Return what is on record as the function sees it."""
         if error is not None:
             raise_recorded(error)
-        return self.decoded(value, return_type(fn), path, step.adapt)
+        found = self.decoded(value, return_type(fn), path, step.adapt)
+        if step.undo is not None:
+            self.undoables[path] = Undoable(path, step, found)
+        return found
 
     def decoded(self, value: str | None, kind: Any, path: str, adapt: Callable[[Any], Any] | None = None) -> Any:
         """Return a recorded value as `kind`. One that does not fit stops the workflow until its code is mended."""

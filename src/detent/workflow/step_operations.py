@@ -15,7 +15,7 @@ from detent.workflow.requests import CallFunction, Do, Operation, Pause, Transac
 from detent.workflow.run import CONTROL, WorkflowRun
 from detent.workflow.wait_operations import WaitOperations
 
-__all__ = ["StepOperations", "StepUnknown"]
+__all__ = ["AskedStep", "StepOperations", "StepUnknown"]
 
 _PAUSE_MAX = 1.0
 """Seconds. A retry of a step that is further away parks the workflow."""
@@ -31,7 +31,7 @@ class StepUnknown(DetentError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class AskedStep:
     """A step that the function asks for: its path and its call."""
 
     path: str
@@ -68,7 +68,7 @@ class StepOperations:
                 return (yield from self._record(asked, probed.result, 0.0))
             begun_at = self._context.monotonic()
             call = CallFunction(asked.path, fn, args, kwargs, step.timeout)
-            value = yield from self._tries(asked, call)
+            value = yield from self.tries(asked, call)
             return (yield from self._record(asked, value, self._context.monotonic() - begun_at))
 
     def transact(
@@ -89,18 +89,18 @@ class StepOperations:
 
         with self._run.in_flight(self._scope, asked.path):
             yield from self._run.write_pending()
-            recorded = yield from self._tries(asked, Transact(asked.path, fn, args, kwargs, made))
+            recorded = yield from self.tries(asked, Transact(asked.path, fn, args, kwargs, made))
         return self._run.adopt(asked.path, recorded.value, recorded.error, asked.step, asked.fn)
 
     def _ask(
         self, step: Step[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[_Asked, StepRow | None]:
+    ) -> tuple[AskedStep, StepRow | None]:
         path, row = self._run.ask(self._scope, step.name, step.key)
         if row is None:
             self._run.check_new(self._scope, path)
-        return _Asked(path, step, fn, args, kwargs, _fingerprint(step.name, args, kwargs)), row
+        return AskedStep(path, step, fn, args, kwargs, _fingerprint(step.name, args, kwargs)), row
 
-    def _tries(self, asked: _Asked, request: CallFunction | Transact) -> Operation[Any]:
+    def tries(self, asked: AskedStep, request: CallFunction | Transact) -> Operation[Any]:
         """Make a request as often as the step's retry policy allows. A retry that is far away parks the workflow."""
         step, path, tries = asked.step, asked.path, 1
         waits = WaitOperations(self._run, self._scope)
@@ -125,7 +125,7 @@ class StepOperations:
             tries += 1
             self._context.raise_if_cancelled()
 
-    def _delay(self, asked: _Asked, tries: int, error: Exception) -> float | None:
+    def _delay(self, asked: AskedStep, tries: int, error: Exception) -> float | None:
         """Return the seconds after which the step is called again; None if its error goes on."""
         retry = asked.step.retry
         if retry is None or tries >= retry.attempts_max or isinstance(error, CONTROL) or not retry.covers(error):
@@ -140,7 +140,7 @@ class StepOperations:
         )
         return delay
 
-    def _begin_once(self, asked: _Asked) -> Operation[Probed | None]:
+    def _begin_once(self, asked: AskedStep) -> Operation[Probed | None]:
         """Record that a step is about to be called. If an earlier attempt has begun it, find out what became of it."""
         store, path = self._context.store, asked.path
         before = self._run.history.begun(path)
@@ -163,7 +163,7 @@ class StepOperations:
         self._context.event(f"the probe of step {path} says: {found.found}", level="warning")
         return found if found.found == "done" else None
 
-    def _made(self, asked: _Asked, value: Any, kind: StepKind, ran_for: float) -> NewStep:
+    def _made(self, asked: AskedStep, value: Any, kind: StepKind, ran_for: float) -> NewStep:
         text = self._run.encoded(value, asked.path)
         with self._run.lock:
             return self._run.new(
@@ -178,7 +178,7 @@ class StepOperations:
                 value=text,
             )
 
-    def _record(self, asked: _Asked, value: Any, ran_for: float) -> Operation[Any]:
+    def _record(self, asked: AskedStep, value: Any, ran_for: float) -> Operation[Any]:
         new = self._made(asked, value, "call", ran_for)
         if asked.step.lazy:
             self._run.put_off(new)
@@ -186,7 +186,7 @@ class StepOperations:
         answer = yield from self._run.record(new)
         return self._run.adopt(asked.path, answer.value, answer.error, asked.step, asked.fn)
 
-    def _replay(self, row: StepRow, asked: _Asked) -> Any:
+    def _replay(self, row: StepRow, asked: AskedStep) -> Any:
         if row.fingerprint is not None and asked.fingerprint is not None and row.fingerprint != asked.fingerprint:
             self._context.event(
                 f"step {row.path} is on record with other arguments; its recorded value counts",
@@ -202,7 +202,8 @@ class StepOperations:
         self._run.begin("scope")
         path, row = self._run.ask(self._scope, name)
         if row is None:
-            self._run.check_new(self._scope, path)
+            if not self._run.replays_only:
+                self._run.check_new(self._scope, path)
             self._run.enter_scope(path)
         return path, row
 

@@ -48,6 +48,7 @@ class WaitOperations:
             until, lasts = moment_in(row.value), None
             if run.now is not None and until <= run.now:
                 return
+            run.stop_replay()
         else:
             run.count_idle()
             with run.lock:

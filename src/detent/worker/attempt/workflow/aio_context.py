@@ -26,11 +26,13 @@ from detent.workflow.requests import (
     ParkAttempt,
     Pause,
     PendingWait,
+    ReplayEnded,
     Request,
     Suspend,
     Transact,
     Write,
 )
+from detent.workflow.undo_operations import undo_steps
 
 __all__ = ["AioWorkflowContext"]
 
@@ -196,20 +198,40 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             self.called_at = self.clock.monotonic()
             self.run.start()
             try:
-                value = await function(context, **arguments)
+                self.begin_again()
+                return await self._whole(function, arguments)
             except BaseException as error:
-                await self._end_branches()
                 if not is_park(error):
                     raise
                 await self._park()
                 raise ParkAttempt from None
-            await self._end_branches()
-            if self.run.parking:
-                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
-            await self.drive(self.run.finish())
-            return value
 
         return run
+
+    async def _whole(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Call the function, and undo its steps if it has failed for good."""
+        failed: BaseException | None = None
+        try:
+            try:
+                value = await function(self, **arguments)
+            finally:
+                await self._end_branches()
+            if self.run.parking:
+                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
+            if not self.run.replays_only:
+                await self.drive(self.run.finish())
+                return value
+        except ReplayEnded:
+            pass
+        except BaseException as error:
+            if not self.run.replays_only:
+                if is_park(error) or not self.undoes(error):
+                    raise
+                await asyncio.to_thread(self.begin_undo, error)
+                failed = error
+        await self.drive(undo_steps(self.run))
+        self.end_undone(failed)
+        return None
 
     async def _end_branches(self) -> None:
         """Let steps in flight end and be recorded, and end branches that only wait."""

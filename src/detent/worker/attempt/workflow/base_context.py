@@ -8,21 +8,25 @@ from datetime import datetime
 from typing import Any
 
 from detent.declare.settings import Settings
+from detent.declare.signals import Fatal, Snooze, Throttled
 from detent.declare.task import Call, Task
-from detent.errors import DetentError
+from detent.errors import DetentError, LeaseLost, WorkflowUndone
+from detent.errors.database import OUTAGES
 from detent.model import json_codec
 from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Claimed, Moved, NewJob, Outcome
+from detent.model.stored_text import error_text
 from detent.model.workflow_records import NewStep, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.event_sink import EventSink
 from detent.workflow.branch import inside_step
-from detent.workflow.requests import ParkAttempt
+from detent.workflow.requests import ParkAttempt, PendingWait
 from detent.workflow.run import WorkflowRun
 from detent.workflow.step_operations import StepUnknown
+from detent.workflow.undo_operations import UNDONE
 
 __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
@@ -35,6 +39,7 @@ class BaseWorkflowContext(AttemptContext):
     """The context of an attempt at a workflow. See `WorkflowContext` for what each name promises."""
 
     called_at: float | None = None
+    forked_from: int | None = None
 
     def __init__(
         self,
@@ -63,6 +68,45 @@ class BaseWorkflowContext(AttemptContext):
         if isinstance(error, StepUnknown):
             return "unknown"
         return "error" if self.run.is_fatal(error) else None
+
+    # -- undo --------------------------------------------------------------------------------------------------
+
+    def undoes(self, error: BaseException) -> bool:
+        """Whether the workflow has failed for good, or was cancelled, and its steps are to be undone."""
+        if self._task.workflow is None or self._task.workflow.undo != "on_failure" or not self.run.undoables:
+            return False
+        if isinstance(error, (StepUnknown, LeaseLost, Snooze, Throttled, *OUTAGES)) or self.run.is_fatal(error):
+            return False
+        used = 1 if self.run.history.recorded_now else self._claimed.attempt - self._claimed.spared
+        is_last = used >= self._claimed.attempts_max or not self._task.options.retry.covers(error)
+        return self.cancelled or is_last or isinstance(error, Fatal)
+
+    def begin_undo(self, error: BaseException) -> None:
+        """Record that the steps are being undone."""
+        answer = self._store.undo_begin(self.job_id, self.attempt, error_text(error))
+        if isinstance(answer, DetentError):
+            raise answer
+        self.run.cause = answer.cause
+        self.event(f"undoing {len(self.run.undoables)} steps", level="warning")
+
+    def begin_again(self) -> None:
+        """Begin a new generation if all steps are undone and the job was retried; prepare a replay if they are not."""
+        if self.run.cause is None:
+            return
+        if self.run.history.find(UNDONE) is not None and self.forked_from is None:
+            self.run.continues_with = self.payload
+            raise self.run.suspend(PendingWait((), None, "its next generation"))
+        self.run.replays_only = True
+
+    def end_undone(self, error: BaseException | None) -> None:
+        """Raise what the workflow ends with after its steps were undone. A job that was made for the undo succeeds."""
+        if error is not None:
+            self.run.fatal = error
+            raise error
+        if self.forked_from is None:
+            assert self.run.cause is not None
+            self.run.fatal = WorkflowUndone(self.job_id, self.run.cause)
+            raise self.run.fatal
 
     # -- for operations ----------------------------------------------------------------------------------------
 
@@ -111,6 +155,9 @@ class BaseWorkflowContext(AttemptContext):
         self.run.now = page.now
         self.run.history.load(page)
         self.run.depth = page.depth
+        self.forked_from = page.forked_from
+        if page.undoing:
+            self.run.cause = page.cause or "as requested"
         if page.payload is not None:
             self._payload = page.payload
         if page.cancelled:

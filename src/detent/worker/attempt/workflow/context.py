@@ -22,11 +22,13 @@ from detent.workflow.requests import (
     Operation,
     ParkAttempt,
     Pause,
+    ReplayEnded,
     Request,
     Suspend,
     Transact,
     Write,
 )
+from detent.workflow.undo_operations import undo_steps
 
 __all__ = ["PlainWorkflowContext"]
 
@@ -133,18 +135,37 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             self.called_at = self.clock.monotonic()
             self.run.start()
             try:
-                value = function(context, **arguments)
+                self.begin_again()
+                return self._whole(function, arguments)
             except BaseException as error:
                 if not is_park(error):
                     raise
                 self._park()
                 raise ParkAttempt from None
-            if self.run.parking:
-                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
-            self.drive(self.run.finish())
-            return value
 
         return run
+
+    def _whole(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Call the function, and undo its steps if it has failed for good."""
+        failed: BaseException | None = None
+        try:
+            value = function(self, **arguments)
+            if self.run.parking:
+                raise ParkSwallowed(self.job_id, self.run.parking[0].words)
+            if not self.run.replays_only:
+                self.drive(self.run.finish())
+                return value
+        except ReplayEnded:
+            pass
+        except BaseException as error:
+            if not self.run.replays_only:
+                if is_park(error) or not self.undoes(error):
+                    raise
+                self.begin_undo(error)
+                failed = error
+        self.drive(undo_steps(self.run))
+        self.end_undone(failed)
+        return None
 
     def _park(self) -> None:
         self.flush_events()
