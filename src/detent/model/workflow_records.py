@@ -130,12 +130,12 @@ class WorkflowHistory(Struct, frozen=True):
     parks: int = 0
     """How often it has parked in a row without a new record."""
     undoing: bool = False
-    cause: str | None = None
-    """Why its steps are being undone."""
-    forked_from: int | None = None
     depth: int = 0
     payload: str | None = None
     """The arguments of this generation; None if they are those of the job."""
+    cause: str | None = None
+    """Why its steps are being undone."""
+    forked_from: int | None = None
 
 
 class WaitOn(Struct, frozen=True):
