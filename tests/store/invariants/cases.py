@@ -7,6 +7,7 @@ from tests.store.invariants import (
     corruption_of_records,
     corruption_of_runs,
     corruption_of_services,
+    corruption_of_workflows,
 )
 from tests.store.invariants.corruption import CASES, Corruption, pairs
 
@@ -16,3 +17,4 @@ assert corruption_of_definitions
 assert corruption_of_records
 assert corruption_of_runs
 assert corruption_of_services
+assert corruption_of_workflows

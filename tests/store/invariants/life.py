@@ -18,6 +18,7 @@ from tests.contract.alerts.sample_policies import policy
 from tests.contract.batches.sample_batch_runs import APPLY, NUMBERS, act, drive, previewed_run, work
 from tests.contract.jobs.sample_jobs import abort, claim
 from tests.contract.pipelines.sample_pipeline_runs import completed
+from tests.contract.workflows.sample_workflows import children, look, park, send, signal, spawn, step
 
 HOUR = 3600.0
 
@@ -75,6 +76,7 @@ def live(store: Store, clock: StoreClock) -> Life:
     life.ids["pipeline_run"] = completed(store, {"a": "1", "b": "2"}).id
     clock.advance(1)
     _services(life)
+    _workflows(life)
     _running_ones(life)
     _finished_ones(life)
     return life
@@ -162,6 +164,28 @@ def _services(life: Life) -> None:
     store.task_times_put([TaskTimes(task="summary", result_ttl=60.0)])
     store.declaration_put("schedule", "nightly", "f1", False)
     clock.advance(1)
+
+
+def _workflows(life: Life) -> None:
+    """One that has taken a signal and is parked until its children end, of which one is dead; one that was woken."""
+    store = life.store
+    life.enqueue("flow")
+    held = life.claim("flow")
+    life.give(store.step_begin([step(held, "pay")]))
+    life.give(store.step_record([step(held, "pay"), step(held, "sleep", kind="sleep")]))
+    life.give([send(store, held.job_id, "go"), send(store, held.job_id, "stop")])
+    life.give([look(store, held, signal("go"))])
+    life.ids["flow_child"] = first = store.ids_reserve(3)
+    made = [NewJob(id=first + n, task="flow_child", payload="{}", nonce=1, fingerprint="") for n in range(3)]
+    life.give([spawn(store, held, 3, jobs=made, first_id=first)])
+    life.give([park(store, held, children("kids"))])
+    done = life.claim("flow_child")
+    life.give(store.job_finish([Finish(done.job_id, done.attempt)], "ana"))
+    life.abort("flow_child", "error", error="{}", fatal=True)
+    life.enqueue("woken")
+    held = life.claim("woken")
+    life.give([park(store, held, signal("go"))])
+    life.give([send(store, held.job_id, "go")])
 
 
 def _running_ones(life: Life) -> None:

@@ -166,6 +166,17 @@ UPDATE detent.batch_run AS b
  WHERE id = %(run_id)s
 """
 
+_COUNT_CHILDREN = """
+UPDATE detent.child_group AS g
+   SET (succeeded, failed, dead) = (
+       SELECT count(*) FILTER (WHERE c.state = 'succeeded'),
+              count(*) FILTER (WHERE c.state IN ('failed', 'cancelled')),
+              count(*) FILTER (WHERE c.state = 'quarantined')
+         FROM detent.job c
+        WHERE c.parent_id = g.parent_id AND c.id >= g.first_id AND c.id < g.first_id + g.total)
+ WHERE parent_id = %(parent_id)s AND path = %(path)s
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -327,6 +338,10 @@ class RepairDatabase(ABC):
     def recount(self, run_id: int) -> None:
         """Set the counts of a batch run from its targets, actions and mismatches."""
         self._execute(_RECOUNT, {"run_id": run_id})
+
+    def count_children(self, parent_id: int, path: str) -> None:
+        """Set the counts of a group of children from the children."""
+        self._execute(_COUNT_CHILDREN, {"parent_id": parent_id, "path": path})
 
     def count_finished(self) -> None:
         """Set the counts of finished jobs from the jobs."""

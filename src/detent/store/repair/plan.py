@@ -125,6 +125,11 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
     """Return the step for a row whose job is gone: queue rows, dead letters and keys are deleted, records are kept."""
     if violation.invariant == "batch_counts_equal_targets":
         return _recounting(violation)
+    if violation.invariant == "child_counts_equal_children":
+        parent_id, _, path = violation.entity_id.partition("/")
+        shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its children anew")
+        line = _line(shown, "miscounted", "counted")
+        return Step(shown, line, lambda database: database.count_children(int(parent_id), path))
     if violation.invariant == "finished_counts_equal_jobs":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
         return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.count_finished())

@@ -1044,7 +1044,6 @@ CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS N
 
 -- Workflows that have recorded something. What a workflow did is in workflow_step; a row here changes only at a park.
 -- version         0 if only its generation is known
--- payload         the arguments of its generation; NULL if they are those of the job
 -- parks           how often it has parked in a row without a new record
 -- parked_attempt  the attempt that parked last. The job is parked if that is its newest attempt, and it waits in `waiting`
 -- payload         the arguments of this generation; NULL if they are those of the job

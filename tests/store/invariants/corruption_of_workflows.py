@@ -1,0 +1,139 @@
+"""Planted corruption of workflows: steps, waits, signals and groups of children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.store.invariants.corruption import GHOST, corrupts
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
+
+
+def row(entity: str, name: str = "flow", rest: str = "") -> Callable[[Owner, Life], tuple[str, str]]:
+    """A row about the workflow of that name."""
+    return lambda _, life: (entity, f"{life[name]}{rest}")
+
+
+def of_nobody(entity: str, rest: str = "") -> Callable[[Owner, Life], tuple[str, str]]:
+    """A row about a job that is not there."""
+    return lambda *_: (entity, f"{GHOST}{rest}")
+
+
+def a_step(life: Life, path: str, *, job: str = "flow", generation: int = 1, attempt: int = 1) -> str:
+    """The statement for a step that nobody's verb recorded."""
+    times = f"SELECT min(done_at) FROM {{workflow_step}} WHERE job_id = {life['flow']}"
+    job_id = life[job] if job != "nobody" else GHOST
+    return (
+        "INSERT INTO {workflow_step} (job_id, generation, path, seq, kind, attempt, began_at, done_at, value) "
+        f"VALUES ({job_id}, {generation}, '{path}', 9, 'sleep', {attempt}, ({times}), ({times}), '1')"
+    )
+
+
+@corrupts("parked_workflow_waits", row("workflow"), heals=False)
+def what_it_waits_for_is_lost(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{workflow_wait}} WHERE job_id = {life['flow']}")
+
+
+@corrupts("parked_workflow_waits", row("workflow", "woken"), heals=False)
+def parked_by_an_attempt_that_never_was(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{workflow}} SET parked_attempt = 7 WHERE job_id = {life['woken']}")
+
+
+@corrupts("steps_fit_their_workflow", row("workflow_step", rest="/pay"), heals=False)
+def steps_of_a_workflow_that_has_not_begun(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{workflow}} WHERE job_id = {life['flow']}")
+
+
+@corrupts("steps_fit_their_workflow", row("workflow_step", rest="/later"), heals=False)
+def a_step_of_a_generation_to_come(owner: Owner, life: Life) -> None:
+    owner.plant(a_step(life, "later", generation=2))
+
+
+@corrupts("steps_fit_their_workflow", row("workflow_step", rest="/later"), heals=False)
+def a_step_of_an_attempt_to_come(owner: Owner, life: Life) -> None:
+    owner.plant(a_step(life, "later", attempt=9))
+
+
+@corrupts("steps_fit_their_workflow", row("workflow_step", rest="/w"), heals=False)
+def a_step_after_the_commit(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "UPDATE {execution} SET outcome = 'done', done_at = aborted_at, aborted_at = NULL, committed_at = aborted_at, "
+        f"next_state = 'succeeded' WHERE job_id = {life['flow']}",
+        f"UPDATE {{workflow_step}} SET attempt = 2 WHERE job_id = {life['flow']} AND path = 'w'",
+        f"UPDATE {{job}} SET attempt = 2, ended = 2 WHERE id = {life['flow']}",
+    )
+
+
+@corrupts("taken_signals_were_sent", row("workflow_step", rest="/w"), heals=False)
+def a_signal_that_is_lost(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{workflow_signal}} WHERE job_id = {life['flow']} AND name = 'go'")
+
+
+@corrupts("taken_signals_were_sent", row("workflow_step", rest="/w"), heals=False)
+def a_signal_that_was_taken_before_it_was_sent(owner: Owner, life: Life) -> None:
+    later = owner.seconds_after("sent_at", 3600)
+    owner.plant(f"UPDATE {{workflow_signal}} SET sent_at = {later} WHERE job_id = {life['flow']} AND name = 'go'")
+
+
+@corrupts("child_counts_equal_children", row("child_group", rest="/kids"), heals=True)
+def a_child_that_is_counted_twice(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{child_group}} SET succeeded = 2 WHERE parent_id = {life['flow']}")
+
+
+@corrupts("child_counts_equal_children", row("child_group", rest="/kids"), heals=True)
+def a_dead_child_that_is_not_counted(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{child_group}} SET dead = 0 WHERE parent_id = {life['flow']}")
+
+
+def the_signal(owner: Owner, life: Life) -> tuple[str, str]:
+    seq = owner.value(f"SELECT seq FROM {{workflow_signal}} WHERE job_id = {life['flow']} AND name = 'go'")
+    return "workflow_signal", f"{life['flow']}/{seq}"
+
+
+@corrupts("rows_are_unique", the_signal, heals=False)
+def a_signal_that_was_taken_twice(owner: Owner, life: Life) -> None:
+    owner.drop_unique_index("workflow_step_takes_signal_once")
+    owner.plant(
+        a_step(life, "again"),
+        f"UPDATE {{workflow_step}} SET signal_name = 'go', signal_seq = (SELECT signal_seq FROM {{workflow_step}} "
+        f"WHERE job_id = {life['flow']} AND path = 'w') WHERE job_id = {life['flow']} AND path = 'again'",
+    )
+
+
+@corrupts("no_row_is_orphaned", of_nobody("workflow"), heals=False)
+def a_workflow_of_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(f"INSERT INTO {{workflow}} (job_id, version, root_id, depth) VALUES ({GHOST}, 1, {GHOST}, 0)")
+
+
+@corrupts("no_row_is_orphaned", of_nobody("workflow_step", "/x"), heals=False)
+def a_step_of_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(a_step(life, "x", job="nobody"))
+
+
+@corrupts("no_row_is_orphaned", of_nobody("workflow_step_begun", "/x"), heals=False)
+def a_begun_step_of_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {workflow_step_begun} (job_id, generation, path, attempt, begun_at) "
+        f"SELECT {GHOST}, 1, 'x', 1, begun_at FROM {{workflow_step_begun}}"
+    )
+
+
+@corrupts("no_row_is_orphaned", of_nobody("workflow_wait", "/0"), heals=False)
+def a_wait_of_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(f"INSERT INTO {{workflow_wait}} (job_id, n, kind, name) VALUES ({GHOST}, 0, 'signal', 'go')")
+
+
+@corrupts("no_row_is_orphaned", of_nobody("workflow_signal", "/1"), heals=False)
+def a_signal_to_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {workflow_signal} (job_id, name, seq, payload, actor, sent_at) "
+        f"SELECT {GHOST}, 'go', 1, '1', 'eve', max(sent_at) FROM {{workflow_signal}}"
+    )
+
+
+@corrupts("no_row_is_orphaned", of_nobody("child_group", "/kids"), heals=False)
+def a_group_of_nobody(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {child_group} (parent_id, generation, path, first_id, total) "
+        f"VALUES ({GHOST}, 1, 'kids', {GHOST + 1}, 1)"
+    )
