@@ -70,7 +70,7 @@ _BEGIN_STEP = """
 INSERT INTO detent_workflow_step_begun (job_id, generation, path, attempt, begun_at) VALUES (?, ?, ?, ?, ?)
 """
 _OF_JOB = """
-SELECT version, generation, parks, undoing_since, depth, payload FROM detent_workflow WHERE job_id = ?
+SELECT version, generation, parks, undoing_since, depth, payload, forked_from FROM detent_workflow WHERE job_id = ?
 """
 _STEPS = f"""
 SELECT {STEP_COLUMNS} FROM detent_workflow_step
@@ -119,7 +119,7 @@ class SqliteSteps(SqliteEndings):
         found = self._db.rows(_OF_JOB, (job_id,))
         if not found:
             return WorkflowHistory(None, 1, at, [], None, cancelled=cancelled)
-        version, generation, parks, undoing_since, depth, payload = found[0]
+        version, generation, parks, undoing_since, depth, payload, forked_from = found[0]
         steps, following = self._steps(job_id, generation, after or "", limit)
         begun = self._db.rows(_BEGUN, (job_id, generation)) if after is None else []
         return WorkflowHistory(
@@ -128,12 +128,13 @@ class SqliteSteps(SqliteEndings):
             at,
             steps,
             following,
-            tuple(StepBegun(*row) for row in begun),
-            cancelled,
-            parks,
-            undoing_since is not None,
-            depth,
-            payload,
+            begun=tuple(StepBegun(*row) for row in begun),
+            cancelled=cancelled,
+            parks=parks,
+            undoing=undoing_since is not None,
+            forked_from=forked_from,
+            depth=depth,
+            payload=payload,
         )
 
     def _steps(self, job_id: int, generation: int, after: str, limit: int) -> tuple[list[StepRow], str | None]:
