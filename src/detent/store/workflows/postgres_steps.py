@@ -50,12 +50,12 @@ def workflow_load(
             utc(head[12]),
             steps[:limit],
             following,
-            begun,
-            head[20],
-            head[18],
-            head[10],
-            head[19],
-            head[13],
+            begun=begun,
+            cancelled=head[20],
+            parks=head[18],
+            undoing=head[10],
+            depth=head[19],
+            payload=head[13],
         )
 
     return Statement(_LOAD, (job_id, attempt, after, limit + 1), decode)
