@@ -27,7 +27,7 @@ TWINS = {
         "ops": ("ops",),
         "app": (
             *("alerts", "batch_run", "jobs", "lifecycles", "pipeline_run", "queues"),
-            *("reconciliation", "record", "runs", "schedules", "tokens", "webhooks", "workers"),
+            *("reconciliation", "record", "runs", "schedules", "tokens", "webhooks", "workers", "workflows"),
         ),
     }.items()
     for name in names

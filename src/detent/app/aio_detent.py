@@ -16,6 +16,7 @@ from detent.app.aio_schedules import AsyncSchedules
 from detent.app.aio_tokens import AsyncTokens
 from detent.app.aio_webhooks import AsyncWebhooks
 from detent.app.aio_workers import AsyncWorkers
+from detent.app.aio_workflows import AsyncWorkflows
 from detent.app.alerts import Alerts
 from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
@@ -27,6 +28,7 @@ from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.app.workers import Workers
+from detent.app.workflows import Workflows
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
 from detent.client.engine import Engine
@@ -97,6 +99,11 @@ class AsyncDetent(AioClient):
     def runs(self) -> AsyncRuns:
         """Runs of batches and pipelines: preview, start, get, list."""
         return AsyncRuns(Runs(self._engine, self._registry))
+
+    @property
+    def workflows(self) -> AsyncWorkflows:
+        """Workflows: get, list, what they wait for, signal."""
+        return AsyncWorkflows(Workflows(self._engine))
 
     @property
     def watermarks(self) -> AsyncWatermarks:

@@ -37,7 +37,7 @@ class Jobs:
         (row,) = self._engine.store.job_get([number])
         if row is None:
             raise NotFound("job", str(number))
-        return self._engine.job(row)
+        return self._engine.job(row)._read_status(row)
 
     def list(
         self,

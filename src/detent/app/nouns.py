@@ -15,6 +15,7 @@ from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.app.workers import Workers
+from detent.app.workflows import Workflows
 from detent.client.actor import acting_as
 from detent.client.engine import Engine
 from detent.declare.settings import Settings
@@ -79,6 +80,11 @@ class Nouns:
     def runs(self) -> Runs:
         """Runs of batches and pipelines: preview, start, get, list."""
         return Runs(self._engine, self._registry)
+
+    @property
+    def workflows(self) -> Workflows:
+        """Workflows: get, list, what they wait for, signal."""
+        return Workflows(self._engine)
 
     @property
     def watermarks(self) -> Watermarks:

@@ -10,11 +10,14 @@ from detent.client.actor import actor_and_reason
 from detent.client.aio_job import AsyncJob
 from detent.client.aio_threads import answer_of
 from detent.client.engine import Engine
+from detent.client.job import JobSnapshot
 from detent.client.job_verbs import check_id, moved, unwrap
+from detent.client.workflow_verbs import new_signal
 from detent.declare.enqueue import EnqueueKeywords, EnqueueOptions, enqueue_options
 from detent.declare.task import Call
 from detent.errors import WrongPlace
 from detent.model.records import Cancelled, Moved
+from detent.model.workflow_records import SignalSent
 from detent.store.contract import AsyncVerbs
 from detent.telemetry.tracing import is_traced, send_traced_async
 
@@ -108,3 +111,19 @@ class AioDirectClient:
         """Bring a job back to pending in this transaction. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return moved((await self._verbs.job_retry([check_id(job_id)], who, why))[0], "retry")
+
+    async def signal(
+        self,
+        job: AsyncJob[Any] | int | str,
+        name: str,
+        payload: Any = None,
+        *,
+        dedupe: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> SignalSent:
+        """Send a signal to a workflow; it arrives when you commit. `JobEnded`, `KeyConflict`, `MailboxFull`,
+        `NotFound`, `InvalidInput`, `InvalidPayload`."""
+        job_id = job.id if isinstance(job, JobSnapshot) else check_id(job)
+        signal = new_signal(job_id, name, payload, dedupe, actor, reason, self._prepared.settings)
+        return unwrap((await self._verbs.signal_send([signal], apart=True))[0])

@@ -11,7 +11,9 @@ from typing import Any, Self, TypeVar
 
 from detent.client.aio_polling import aitems_of, asleep_through
 from detent.client.job import Job, JobSnapshot
+from detent.client.list_page import ListPage
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
+from detent.model.workflow_records import JobTree, SignalSent, StepRow
 
 __all__ = ["AsyncJob"]
 
@@ -79,6 +81,38 @@ class AsyncJob(JobSnapshot[R]):
         happened, are refused (`InvalidInput`). `InvalidTransition`, `NotFound`.
         """
         return AsyncJob.like(await asyncio.to_thread(Job.like(self).replace, payload, actor=actor, reason=reason))
+
+    async def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        dedupe: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> SignalSent:
+        """Send a signal to this workflow: JSON that `ctx.wait_for` takes, now or later. Sending never waits for the
+        workflow. Signals with the same name and `dedupe` are one signal.
+
+        `JobEnded`, `MailboxFull`, `NotFound`, `InvalidInput`, `InvalidPayload`; `KeyConflict` if a signal with the same
+        `dedupe` has another payload.
+        """
+        return await asyncio.to_thread(Job.like(self).signal, name, payload, dedupe=dedupe, actor=actor, reason=reason)
+
+    async def steps(
+        self, *, at: datetime | None = None, generation: int | None = None, limit: int = 1000, after: str | None = None
+    ) -> ListPage[StepRow]:
+        """Return the steps of this workflow that are on record, or were at a past time, in the order in which they were
+        recorded: those of the current generation, or of another one. The values of secret steps are redacted. `.next`
+        of the list is the `after` of the next page. `InvalidInput`.
+        """
+        return await asyncio.to_thread(Job.like(self).steps, at=at, generation=generation, limit=limit, after=after)
+
+    async def tree(self) -> JobTree:
+        """Return this job and the children that it has spawned, and theirs: at most 1,000 jobs, and 100 children of
+        each. `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).tree)
 
     async def why(self) -> str:
         """Explain in one sentence why the job is in its state. `NotFound`."""

@@ -19,11 +19,13 @@ from detent.client.job_verbs import (
     settle_job,
     unwrap,
 )
+from detent.client.workflow_verbs import new_signal, signal_job
 from detent.declare.enqueue import EnqueueKeywords, EnqueueOptions, enqueue_options, new_jobs
 from detent.declare.task import Call, Task
 from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model.records import Cancelled, Enqueued, Moved, NewJob
 from detent.model.uniform_jobs import UniformJobs, ids_of, representatives
+from detent.model.workflow_records import SignalSent
 from detent.store.contract import Store, Verbs
 from detent.store.enqueue_writer import EnqueueWriter
 from detent.telemetry.tracing import is_traced, send_traced
@@ -160,6 +162,23 @@ class DirectClient:
     ) -> Moved:
         """Record the outcome of a job whose effect is unknown. `NotUnknown`, `InvalidTransition`, `NotFound`."""
         return settle_job(self._verbs, check_id(job_id), done, result, actor, reason, self._prepared.settings)
+
+    def signal(
+        self,
+        job: Job[Any] | int | str,
+        name: str,
+        payload: Any = None,
+        *,
+        dedupe: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> SignalSent:
+        """Send a signal to a workflow; it arrives when you commit. `JobEnded`, `KeyConflict`, `MailboxFull`,
+        `NotFound`, `InvalidInput`, `InvalidPayload`."""
+        job_id = job.id if isinstance(job, JobSnapshot) else check_id(job)
+        signal = new_signal(job_id, name, payload, dedupe, actor, reason, self._prepared.settings)
+        # The transaction may stay open: nothing of it may block the workflow.
+        return signal_job(self._verbs, signal, apart=True)
 
     def get(self, job_id: int | str) -> Job[Any]:
         """Return the job as this transaction sees it. `NotFound`."""

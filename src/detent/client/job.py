@@ -10,6 +10,7 @@ import msgspec
 
 from detent.client.job_verbs import (
     cancel_job,
+    check_id,
     discard_job,
     force_job,
     reason_needed,
@@ -17,13 +18,17 @@ from detent.client.job_verbs import (
     retry_job,
     settle_job,
 )
+from detent.client.list_page import ListPage, check_limit
 from detent.client.polling import event_pages, items_of, pauses_until, sleep_through
-from detent.errors import JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
+from detent.client.workflow_verbs import new_signal, signal_job
+from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
+from detent.model.workflow_records import JobTree, SignalSent, StepRow
 from detent.views.job_explanation import explain
+from detent.views.workflows import steps_of, tree_of
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
@@ -53,7 +58,7 @@ class Origin(msgspec.Struct, frozen=True):
 class JobSnapshot(Generic[R]):
     """A job as it was when it was last read. Attributes never read the database; `refresh()` and `wait()` do."""
 
-    __slots__ = ("__weakref__", "_last_move", "_nonce", "_origin", "_row", "created", "id")
+    __slots__ = ("__weakref__", "_last_move", "_nonce", "_origin", "_row", "_status", "created", "id")
 
     def __init__(
         self, job_id: int, origin: Origin, created: bool = False, row: JobRow | None = None, nonce: int | None = None
@@ -63,6 +68,7 @@ class JobSnapshot(Generic[R]):
         self._origin = origin
         self._row = row
         self._nonce = nonce
+        self._status: str | None = None
 
     @classmethod
     def like(cls, other: JobSnapshot[R]) -> Self:
@@ -71,6 +77,7 @@ class JobSnapshot(Generic[R]):
 
     def _adopt(self, other: JobSnapshot[R]) -> Self:
         self._row = other._row
+        self._status = other._status
         self._last_move = getattr(other, "_last_move", "")
         return self
 
@@ -150,6 +157,21 @@ class JobSnapshot(Generic[R]):
         return self.row.error
 
     @property
+    def status(self) -> Mapping[str, Any]:
+        """What its workflow has last set with `ctx.set_status`; empty if it has set nothing. `WrongPlace` for a handle
+        from a list: `refresh()` reads it."""
+        if self._status is None and self._may_have_status(self.row):
+            found = f"on a handle of job {self.id} from a list"
+            raise WrongPlace("status", found, "call refresh() to read the status, or app.jobs.get(id)")
+        facts: dict[str, Any] = json_codec.decode(self._status or "{}", field="status")
+        return facts
+
+    def _may_have_status(self, row: JobRow) -> bool:
+        """Whether the job is a workflow, as far as this application knows."""
+        task = self._engine.tasks.get(row.task)
+        return task is None or task.workflow is not None
+
+    @property
     def rests(self) -> bool:
         """Whether it has ended: nothing more happens to it by itself."""
         return self.row.state in JOB.rests
@@ -189,6 +211,9 @@ class Job(JobSnapshot[R]):
 
     def refresh(self) -> Self:
         """Read the job again, and return this handle. `NotFound`."""
+        return self._read_status(self._read_row())
+
+    def _read_row(self) -> JobRow:
         store = self._engine.store
         (row,) = store.job_get([self.id])
         # If it was sent in a transaction that was rolled back, its id may belong to another job by now.
@@ -199,6 +224,13 @@ class Job(JobSnapshot[R]):
             last = lines[-1] if lines else None
             self._last_move = f"{last.trigger} by {last.actor}: {last.reason or 'no reason given'}" if last else ""
         self._row = row
+        return row
+
+    def _read_status(self, row: JobRow) -> Self:
+        self._status = "{}"
+        if self._may_have_status(row):
+            for found in self._engine.store.job_details([row.id]):
+                self._status = found.status or "{}"
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
@@ -213,7 +245,11 @@ class Job(JobSnapshot[R]):
         def late(waited: float) -> JobTimeout:
             return JobTimeout(self.id, self.state, waited)
 
-        return pauses_until(lambda: self.refresh().rests, timeout, engine.clock, engine.settings, late, _FIRST_PAUSE)
+        def has_ended() -> bool:
+            row = self._read_row()
+            return row.state in JOB.rests and bool(self._read_status(row))
+
+        return pauses_until(has_ended, timeout, engine.clock, engine.settings, late, _FIRST_PAUSE)
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
         """Cancel the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
@@ -264,6 +300,52 @@ class Job(JobSnapshot[R]):
         if made is None:
             raise NotFound("job", str(new))
         return engine.job(made)
+
+    def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        dedupe: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> SignalSent:
+        """Send a signal to this workflow: JSON that `ctx.wait_for` takes, now or later. Sending never waits for the
+        workflow. Signals with the same name and `dedupe` are one signal.
+
+        `JobEnded`, `MailboxFull`, `NotFound`, `InvalidInput`, `InvalidPayload`; `KeyConflict` if a signal with the same
+        `dedupe` has another payload.
+        """
+        engine = self._engine
+        if self._row is not None and not self._may_have_status(self._row):
+            found = f"job {self.id} of task {self._row.task!r}, which is not a workflow"
+            raise InvalidInput("job", found, "the job of a task that was declared with @app.workflow")
+        return signal_job(engine.store, new_signal(self.id, name, payload, dedupe, actor, reason, engine.settings))
+
+    def steps(
+        self,
+        *,
+        at: datetime | None = None,
+        generation: int | None = None,
+        limit: int = 1000,
+        after: str | None = None,
+    ) -> ListPage[StepRow]:
+        """Return the steps of this workflow that are on record, or were at a past time, in the order in which they were
+        recorded: those of the current generation, or of another one. The values of secret steps are redacted. `.next`
+        of the list is the `after` of the next page. `InvalidInput`."""
+        most = check_limit(limit)
+        if at is not None:
+            to_micros(at, field="at")
+        if generation is not None and (isinstance(generation, bool) or not isinstance(generation, int)):
+            raise InvalidInput("generation", repr(generation)[:80], "a whole number")
+        place = 0 if after is None else check_id(after, "after")
+        found = [row for row in steps_of(self._engine.store, self.id, at=at, generation=generation) if row.seq > place]
+        return ListPage(found[:most], str(found[most - 1].seq) if len(found) > most else None)
+
+    def tree(self) -> JobTree:
+        """Return this job and the children that it has spawned, and theirs: at most 1,000 jobs, and 100 children of
+        each. `NotFound`."""
+        return tree_of(self._engine.store, self.id)
 
     def why(self) -> str:
         """Explain in one sentence why the job is in its state. `NotFound`."""

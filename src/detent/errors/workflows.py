@@ -30,7 +30,7 @@ class JobEnded(Refused):
     def __str__(self) -> str:
         return (
             f"job {self.job_id} takes no signals: it is {self.state}; "
-            f"to start another workflow with the signal, use app.workflows.signal(key, …, start=call)"
+            f"to start another workflow with the signal, use app.workflows.signal(key, …, start=call) with another key"
         )
 
 

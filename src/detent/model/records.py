@@ -149,12 +149,14 @@ class JobPage(Struct, frozen=True):
 
 
 class JobDetails(Struct, frozen=True):
-    """A job's key while that is kept, the worker that holds or last held it, and its last progress as JSON text."""
+    """A job's key while that is kept, the worker that holds or last held it, its last progress and the status that its
+    workflow has set, both as JSON text."""
 
     job_id: int
     key: str | None
     worker: str | None
     progress: str | None
+    status: str | None = None
 
 
 class Started(Struct, frozen=True):

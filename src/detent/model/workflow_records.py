@@ -14,6 +14,7 @@ __all__ = [
     "Arrived",
     "ChildGroupRow",
     "NewFork",
+    "JobTree",
     "NewSignal",
     "NewStep",
     "NewWait",
@@ -30,11 +31,15 @@ __all__ = [
     "StepRecorded",
     "StepRow",
     "UndoBegun",
+    "TreeNode",
     "VersionCount",
     "WaitOn",
     "WaitRow",
+    "Workflow",
     "WorkflowHistory",
+    "WorkflowPage",
     "WorkflowRow",
+    "WorkflowSearch",
 ]
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -333,6 +338,78 @@ class WorkflowRow(Struct, frozen=True, kw_only=True):
     parked_for: str | None
     due_at: datetime | None
     undoing_since: datetime | None
+
+
+class WorkflowSearch(Struct, frozen=True, kw_only=True):
+    """Which workflows; None means any. `parked` ones wait without a worker. `since` is about the time of creation."""
+
+    task: str | None = None
+    version: int | None = None
+    state: str | None = None
+    parked: bool = False
+    tenant: str | None = None
+    since: datetime | None = None
+
+
+class WorkflowPage(Struct, frozen=True):
+    """The ids of workflows that fit, the largest first, and the id below which to continue; None at the end."""
+
+    ids: list[int]
+    next: int | None
+
+
+class Workflow(Struct, frozen=True, kw_only=True):
+    """A workflow as lists show it: the job, what is on record about its steps, and what it waits for.
+
+    `state` is that of the job, or `parked` while it waits without a worker. `version` is 0 and `steps` is 0 until it
+    has recorded something. `unread` counts the signals in its mailbox that no step has taken, up to 1,000."""
+
+    id: int
+    task: str
+    queue: str
+    tenant: str
+    state: str
+    version: int
+    generation: int
+    steps: int
+    attempt: int
+    created_at: datetime
+    finished_at: datetime | None
+    error: str | None
+    parked_at: datetime | None = None
+    parked_for: str | None = None
+    due_at: datetime | None = None
+    parent_id: int | None = None
+    root_id: int | None = None
+    depth: int = 0
+    forked_from: int | None = None
+    undoing_since: datetime | None = None
+    status: str | None = None
+    unread: int | None = None
+
+
+class TreeNode(Struct, frozen=True, kw_only=True):
+    """A job in a tree. `path` is the step of its parent that has spawned it; None for the top, and for a child that is
+    detached. `state` is that of the job, or `parked`."""
+
+    id: int
+    parent_id: int | None
+    depth: int
+    path: str | None
+    task: str
+    state: str
+    parked_for: str | None = None
+    error: str | None = None
+
+
+class JobTree(Struct, frozen=True, kw_only=True):
+    """A workflow and what it has spawned, from the top down: a job, then its children. `groups` counts the children of
+    each step that spawned some. If `complete` is False, there are more jobs than these."""
+
+    root_id: int
+    nodes: list[TreeNode]
+    groups: list[ChildGroupRow]
+    complete: bool
 
 
 class VersionCount(Struct, frozen=True):

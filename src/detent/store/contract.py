@@ -56,6 +56,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.model.service_records import WalkPlace, WalkStep
+from detent.model.workflow_records import NewSignal, SignalSent
 from detent.store.alerts.contract import AlertVerbs
 from detent.store.batches.contract import BatchVerbs
 from detent.store.entities.contract import EntityVerbs
@@ -116,6 +117,10 @@ class AsyncVerbs(Protocol):
     async def job_retry(
         self, ids: Sequence[int], actor: str, reason: str | None = None
     ) -> list[Moved | DetentError]: ...
+
+    async def signal_send(
+        self, items: Sequence[NewSignal], *, apart: bool = False
+    ) -> list[SignalSent | DetentError]: ...
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 

@@ -11,6 +11,7 @@ from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow, TransitionRow
 from detent.model.service_records import WorkerRow
 from detent.store.contract import Verbs
+from detent.views.workflow_explanation import explain_park
 
 __all__ = ["explain", "paused_by"]
 
@@ -48,6 +49,9 @@ def explain(verbs: Verbs, job_id: int) -> str:
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:
     if row.due_at > verbs.now():
+        parked = explain_park(verbs, row)
+        if parked is not None:
+            return parked
         return f"it waits for its time: due at {row.due_at.isoformat()}{_after(verbs, row)}"
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":

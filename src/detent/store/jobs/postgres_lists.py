@@ -24,7 +24,7 @@ SELECT fits, {", ".join(f"(job).{name}" for name in JobRow.__struct_fields__)}
                           %s::text[], %s::text[], %s::timestamptz, %s::timestamptz, %s::bigint, %s::integer,
                           %s::integer)
 """
-_DETAILS = "SELECT job_id, key, worker, progress FROM detent.job_details_v1(%s::bigint[]) ORDER BY job_id"
+_DETAILS = "SELECT job_id, key, worker, progress, status FROM detent.job_details_v1(%s::bigint[]) ORDER BY job_id"
 _EXECUTIONS = f"SELECT {', '.join(ExecutionRow.__struct_fields__)} FROM detent.job_executions_v1(%s::bigint)"
 _EVENTS = (
     f"SELECT {', '.join(EventRow.__struct_fields__)} FROM detent.job_events_v1(%s::bigint, %s::integer, %s::integer)"

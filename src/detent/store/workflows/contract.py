@@ -32,7 +32,9 @@ from detent.model.workflow_records import (
     VersionCount,
     WaitRow,
     WorkflowHistory,
+    WorkflowPage,
     WorkflowRow,
+    WorkflowSearch,
 )
 from detent.store.verb import verb
 
@@ -125,6 +127,12 @@ class WorkflowVerbs(Protocol):
     @verb("viewer")
     def workflow_get(self, ids: Sequence[int]) -> list[WorkflowRow | None]:
         """Return workflows; None for a job that has recorded nothing."""
+        ...
+
+    @verb("viewer")
+    def workflow_list(self, chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> WorkflowPage:
+        """Look at up to `limit` workflows that have recorded something and have ids below `before`, the largest id
+        first; return those that fit, and the id below which to continue."""
         ...
 
     @verb("viewer")

@@ -13,7 +13,9 @@ from detent.model.workflow_records import (
     StepPage,
     VersionCount,
     WaitRow,
+    WorkflowPage,
     WorkflowRow,
+    WorkflowSearch,
 )
 from detent.store.sqlite.verb_base import VerbBase, fields_named, ids_json
 from detent.store.workflows.rules import GROUPS_MAX
@@ -35,6 +37,13 @@ SELECT {", ".join(_WORKFLOW)} FROM (
          CASE WHEN j.due_at < {_NEVER} AND {_IS_PARKED} THEN j.due_at END AS due_at
     FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
    CROSS JOIN detent_job j ON j.id = w.job_id)
+"""
+_LIST = f"""
+SELECT w.job_id, (:task IS NULL OR j.task = :task) AND (:version IS NULL OR w.version = :version)
+       AND (:state IS NULL OR j.state = :state) AND (:tenant IS NULL OR j.tenant = :tenant)
+       AND (:since IS NULL OR j.created_at >= :since) AND (NOT :parked OR {_IS_PARKED})
+  FROM detent_workflow w CROSS JOIN detent_job j ON j.id = w.job_id
+ WHERE w.job_id < :before ORDER BY w.job_id DESC LIMIT :limit
 """
 _STEPS = f"""
 SELECT {STEP_COLUMNS} FROM detent_workflow_step
@@ -99,6 +108,12 @@ class SqliteWorkflowLists(VerbBase):
         rows = self._db.rows(_GET, (ids_json(dict.fromkeys(ids)),))
         found = {row[0]: WorkflowRow(**fields_named(_WORKFLOW, row)) for row in rows}
         return [found.get(job_id) for job_id in ids]
+
+    def workflow_list(self, chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> WorkflowPage:
+        asked = {name: getattr(chosen, name) for name in ("task", "version", "state", "tenant", "parked")}
+        since = None if chosen.since is None else to_micros(chosen.since, field="since")
+        rows = self._db.rows(_LIST, {**asked, "since": since, "before": before, "limit": limit})
+        return WorkflowPage([job_id for job_id, fits in rows if fits], rows[-1][0] if len(rows) == limit else None)
 
     def step_list(
         self,
