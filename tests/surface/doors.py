@@ -16,7 +16,7 @@ from detent.app.detent import Detent
 from detent.cli.command import COMMON
 from detent.cli.main import root
 from detent.http.api import list_verbs
-from detent.http.verbs import APPLICATION_VERBS
+from detent.http.verbs import APPLICATION_VERBS, WORKFLOW_VERBS
 from tests.surface.nouns import NOUNS, public_methods
 
 __all__ = ["Door", "command_line", "http", "python"]
@@ -48,6 +48,7 @@ GROUPS = {
     "Webhooks": "webhooks",
     "Worker": "workers",
     "Workers": "workers",
+    "Workflows": "workflows",
 }
 """The noun that each class of the Python surface belongs to."""
 
@@ -60,7 +61,8 @@ def python() -> Door:
     for name, (plain, _) in NOUNS.items():
         for verb, method in public_methods(plain).items():
             arguments = {one for one in inspect.signature(method).parameters if one != "self"}
-            found.setdefault((GROUPS[name], verb.rstrip("_")), set()).update(arguments)
+            noun = "workflows" if name == "Job" and verb in WORKFLOW_VERBS else GROUPS[name]
+            found.setdefault((noun, verb.rstrip("_")), set()).update(arguments)
     return found
 
 
@@ -78,7 +80,7 @@ def http() -> Door:
             *verb.arguments.__struct_fields__,
             *verb.filters.__struct_fields__,
         }
-        name = verb.name.removeprefix("bulk_").rstrip("_")
+        name = verb.name.removeprefix("bulk_").removesuffix("_by_key").rstrip("_")
         noun, name = ("", verb.noun) if verb.noun in APPLICATION_VERBS else (verb.noun, name)
         found.setdefault((noun, name), set()).update(arguments, ("actor",))
     return found

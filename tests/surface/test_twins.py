@@ -49,6 +49,7 @@ ONLY_PLAIN = {
     "tasks": "what is declared; reads nothing",
     "tell_failure": "for workers",
     "webhook": "declares; reads nothing",
+    "workflow": "declares; reads nothing",
 }
 """Names of `Detent` that its twin does without, and why."""
 

@@ -11,8 +11,9 @@ import msgspec
 from detent.app.detent import Detent
 from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
-from detent.model.records import JobRow, TransitionRow
+from detent.model.records import JobDetails, JobRow, TransitionRow
 from detent.model.service_records import DeadGroup, ScheduleRow
+from detent.model.workflow_records import JobTree, TreeNode, Workflow
 from detent.views.redaction import Redactor
 
 __all__ = ["Redaction", "redaction_of"]
@@ -34,6 +35,8 @@ class Redaction:
         """Return what a verb returned as it may be shown. `ids` are those of the path."""
         if not self._redactor.paths():
             return found
+        if isinstance(found, JobTree):
+            return self.tree(found)
         if "job_id" in ids and not isinstance(found, JobSnapshot):
             return self.of_job(int(ids["job_id"]), found)
         if isinstance(found, list):
@@ -59,13 +62,17 @@ class Redaction:
         shown = [self._one(one, jobs) for one in found]
         return ListPage(shown, found.next) if isinstance(found, ListPage) else shown
 
+    def tree(self, found: JobTree) -> JobTree:
+        """Return a tree of jobs as it may be shown."""
+        return msgspec.structs.replace(found, nodes=self.listed(found.nodes))
+
     def _one(self, found: Any, jobs: dict[int, JobRow]) -> Any:
         match found:
             case JobSnapshot() if found._row is not None:
                 return self._redactor.job(found.row)
             case ScheduleRow():
                 return msgspec.structs.replace(found, payload=self._redactor.payload(found.task, found.payload))
-            case TransitionRow() | DeadGroup():
+            case TransitionRow() | DeadGroup() | Workflow() | TreeNode() | JobDetails():
                 row = jobs.get(_job_of(found) or 0)
                 return found if row is None else self._redactor.of_job(row, found)
             case _:
@@ -88,6 +95,10 @@ def _job_of(found: Any) -> int | None:
     """Return the job that an item of a list is about, if the item is not the job itself."""
     if isinstance(found, DeadGroup):
         return found.sample_id
+    if isinstance(found, JobDetails):
+        return found.job_id
+    if isinstance(found, Workflow | TreeNode):
+        return found.id
     if isinstance(found, TransitionRow) and found.entity == "job" and found.entity_id.isdecimal():
         return int(found.entity_id)
     return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,10 +14,14 @@ from detent.cli.session import Session
 from detent.client.list_page import ListPage
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
+from detent.model.workflow_records import NEVER
 
-__all__ = ["EXECUTIONS", "attempts_of", "job_object", "show_job", "show_jobs", "show_past_job"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-_NO_DETAILS: dict[str, Any] = {"key": None, "worker": None, "progress": None}
+__all__ = ["EXECUTIONS", "attempts_of", "job_object", "parked_for", "show_job", "show_jobs", "show_past_job"]
+
+_NO_DETAILS: dict[str, Any] = {"key": None, "worker": None, "progress": None, "status": None}
 _END_FIELDS = ("done_at", "aborted_at", "outcome", "error", "next_state", "next_due_at", "committed_at")
 
 EXECUTIONS = output.columns(
@@ -42,7 +46,8 @@ def _details_object(details: JobDetails | None) -> dict[str, Any]:
     if details is None:
         return _NO_DETAILS
     progress = None if details.progress is None else msgspec.Raw(details.progress.encode())
-    return {"key": details.key, "worker": details.worker, "progress": progress}
+    status = None if details.status is None else output.stored_json(details.status)
+    return {"key": details.key, "worker": details.worker, "progress": progress, "status": status}
 
 
 def _progress(text: str | None) -> str | None:
@@ -57,7 +62,21 @@ def _progress(text: str | None) -> str | None:
         return text
 
 
-def show_jobs(session: Session, rows: ListPage[JobRow], details: Sequence[JobDetails], *, database: str) -> None:
+def parked_for(app: Detent, rows: Sequence[JobRow]) -> dict[int, str]:
+    """Return what the parked ones of these jobs wait for, by id."""
+    pending = [row.id for row in rows if row.state == "pending" and row.ended]
+    found = app.store.workflow_get(pending) if pending else []
+    return {one.job_id: one.parked_for or "" for one in found if one is not None and one.parked_at is not None}
+
+
+def show_jobs(
+    session: Session,
+    rows: ListPage[JobRow],
+    details: Sequence[JobDetails],
+    parked: Mapping[int, str],
+    *,
+    database: str,
+) -> None:
     """Print a list of jobs, without the columns that are empty for all of them. An empty list names the database, since
     it may be another one than the user meant."""
     details_of = {one.job_id: one for one in details}
@@ -70,12 +89,28 @@ def show_jobs(session: Session, rows: ListPage[JobRow], details: Sequence[JobDet
         *([("PROGRESS", lambda row: progress.get(row.id))] if any(progress.values()) else []),
     ]
     times = ("created_at", "finished_at")
+    state = ("STATE", lambda row: _state(row, parked))
     session.show_rows(
         rows,
-        output.columns("id", "state", "task", "queue", *optional, ("ATTEMPTS", attempts_of), *times),
+        output.columns(
+            "id",
+            ("STATE", lambda row: _state(row, parked)),
+            "task",
+            "queue",
+            *optional,
+            ("ATTEMPTS", attempts_of),
+            *times,
+        ),
         empty=f"no jobs to show in {database}",
-        objects=(job_object(row, **_details_object(details_of.get(row.id))) for row in rows),
+        objects=(
+            job_object(row, **_details_object(details_of.get(row.id)), parked_for=parked.get(row.id)) for row in rows
+        ),
     )
+
+
+def _state(row: JobRow, parked: Mapping[int, str]) -> str:
+    """Return the state for people. A parked job is pending: it waits for something other than a worker."""
+    return "parked" if row.id in parked else row.state
 
 
 def show_job(
@@ -84,17 +119,20 @@ def show_job(
     details: Sequence[JobDetails],
     executions: Sequence[ExecutionRow],
     transitions: Sequence[TransitionRow],
+    parked: Mapping[int, str],
 ) -> None:
     """Print one job with its attempts and its transitions."""
     found = details[0] if details else None
     if session.json:
         history = output.lists(executions=executions, transitions=transitions)
-        output.print_json(job_object(row, **_details_object(found), **history))
+        output.print_json(job_object(row, **_details_object(found), parked_for=parked.get(row.id), **history))
         return
     output.print_fields(
         {
             "id": str(row.id),
-            "state": row.state,
+            "state": _state(row, parked),
+            "parked for": parked.get(row.id),
+            "status": found.status if found else None,
             "task": row.task,
             "queue": row.queue,
             "tenant": row.tenant,
@@ -108,7 +146,7 @@ def show_job(
             "worker": found.worker if found else None,
             "progress": _progress(found.progress) if found else None,
             "created": row.created_at,
-            "due": row.due_at if row.state == "pending" else None,
+            "due": row.due_at if row.state == "pending" and row.due_at < NEVER else None,
             "expires": row.expires_at,
             "finished": row.finished_at,
             "correlation id": row.correlation_id,

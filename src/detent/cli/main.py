@@ -47,6 +47,7 @@ COMMANDS = {
     "webhooks": "webhooks",
     "worker": "worker",
     "workers": "worker",
+    "workflows": "workflows",
 }
 """The module in `detent.cli.commands` that holds each command, under the command's own name."""
 

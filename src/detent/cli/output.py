@@ -38,6 +38,7 @@ __all__ = [
     "print_section",
     "print_text",
     "records",
+    "stored_json",
     "to_object",
 ]
 
@@ -49,7 +50,10 @@ Column = str | tuple[str, Source]
 Columns = Mapping[str, Source]
 """The columns of a table by heading."""
 
-_IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id"})
+_IDS = frozenset({
+    *("id", "job_id", "lease_id", "run_id", "entity_id", "sample_id"),
+    *("parent_id", "root_id", "forked_from", "first_id"),
+})  # fmt: skip
 _JSON_TEXT = frozenset({"payload", "metadata", "result"})
 _COLOURS = {
     **dict.fromkeys(("succeeded", "ok", "done", "open", "active"), "green"),
@@ -84,11 +88,11 @@ def _json_value(name: str, value: Any) -> Any:
     if name in _IDS:
         return str(value)
     if name in _JSON_TEXT:
-        return _stored_json(value)
+        return stored_json(value)
     return value
 
 
-def _stored_json(text: str) -> Any:
+def stored_json(text: str) -> Any:
     """Return stored JSON digit for digit, so that no number is rounded on the way; damaged JSON as a string."""
     try:
         msgspec.json.decode(text)

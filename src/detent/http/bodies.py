@@ -18,12 +18,21 @@ from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.lifecycle.definition import Lifecycle
 from detent.model.service_records import ScheduleRow
+from detent.model.workflow_records import StepRow, Workflow
 from detent.schedule.cron import explain_cron
 
 __all__ = ["IDS", "LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
 
-IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"})
+IDS = frozenset({
+    *("id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"),
+    *("parent_id", "root_id", "forked_from", "first_id"),
+})  # fmt: skip
 _JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
+_JSON_TEXT_OF: dict[type[msgspec.Struct], frozenset[str]] = {
+    StepRow: frozenset({"value"}),
+    Workflow: frozenset({"status"}),
+}
+"""More of them in these records; elsewhere the names mean something else."""
 _PRIVATE = frozenset({"nonce"})
 """Which client process sent a job is the engine's own business."""
 _DERIVED: dict[type[msgspec.Struct], dict[str, Callable[[Any], str]]] = {
@@ -118,7 +127,13 @@ class LifecycleBody(msgspec.Struct):
 
 
 def _record(row: Any) -> dict[str, Any]:
-    found = {name: _field(name, getattr(row, name)) for name in row.__struct_fields__ if name not in _PRIVATE}
+    texts = _JSON_TEXT_OF.get(type(row), frozenset())
+    found = {
+        name: _stored_json(value) if name in texts and isinstance(value, str) else _field(name, value)
+        for name in row.__struct_fields__
+        if name not in _PRIVATE
+        for value in (getattr(row, name),)
+    }
     for name, derive in _DERIVED.get(type(row), {}).items():
         found[name] = derive(row)
     return found
@@ -152,11 +167,13 @@ def body_type(kind: Any) -> Any:
         return Union[tuple(body_type(one) for one in get_args(kind))]  # noqa: UP007 - known at run time only
     if get_origin(kind) in (list, dict):
         return get_origin(kind)[tuple(body_type(one) for one in get_args(kind))]
+    if get_origin(kind) is list:
+        return list[body_type(get_args(kind)[0])]  # type: ignore[misc]
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return kind
     if kind not in _bodies:
         described = [
-            (one.name, _described(one.name, one.type))
+            (one.name, Any if one.name in _JSON_TEXT_OF.get(kind, ()) else _described(one.name, one.type))
             for one in msgspec.structs.fields(kind)
             if one.name not in _PRIVATE
         ]

@@ -30,7 +30,7 @@ _OPERATOR = {("record", "verify")}
 """Reads the whole database."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _PATHS_OF_TENANTS = re.compile(
-    r"/api/v1(/(openapi\.json|session|stream|(jobs|dead|runs|operations|watermarks)(/.*)?))?/?", re.DOTALL
+    r"/api/v1(/(openapi\.json|session|stream|(jobs|dead|runs|operations|watermarks|workflows)(/.*)?))?/?", re.DOTALL
 )
 """What a token with a tenant reaches, as far as the path says so. The verbs themselves look closer."""
 
@@ -76,13 +76,13 @@ def check_call(app: Detent, caller: Caller, verb: Verb, ids: dict[str, str], giv
         raise HTTPException(403, _too_weak(caller, "admin"))
     if caller.tenant is None:
         return given
-    if "job_id" in ids and verb.noun == "jobs":
+    if "job_id" in ids and verb.noun in ("jobs", "workflows"):
         _check_job(app, ids["job_id"], caller.tenant)
     elif "run_id" in ids and verb.noun == "runs":
         _check_run(app, ids["run_id"], caller.tenant)
     elif "operation_id" in ids and verb.noun == "operations":
         _check_operation(app, ids["operation_id"], caller.tenant)
-    elif "tenant" in given and verb.noun in ("jobs", "dead", "runs", "watermarks"):
+    elif "tenant" in given and verb.noun in ("jobs", "dead", "runs", "watermarks", "workflows"):
         if given["tenant"] not in (None, "", caller.tenant):
             raise HTTPException(403, f"tenant {given['tenant']!r:.80}: {_other_tenants(caller)}")
         return given | {"tenant": caller.tenant}

@@ -26,6 +26,7 @@ from detent.model.limit_records import LimitRow
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import EventRow, Moved, TransitionRow
 from detent.model.service_records import OperationRow, ScheduleRow
+from detent.model.workflow_records import SignalSent
 from detent.ops.ops_run import read_run_id
 
 __all__ = ["special_verbs"]
@@ -162,6 +163,25 @@ class PartitionsArguments(PageArguments):
     state: str | None = None
 
 
+class StartedCall(_Arguments):
+    """The call of a workflow that is started if there is none with the key."""
+
+    task: str
+    payload: dict[str, Any] = {}
+
+
+class SignalArguments(_Arguments):
+    """A signal to the workflow with a key."""
+
+    key: str
+    name: str
+    payload: Any = None
+    dedupe: str | None = None
+    tenant: str = ""
+    start: StartedCall | None = None
+    reason: str | None = None
+
+
 class EntityArguments(_Arguments):
     """Which row of the table that has the lifecycle."""
 
@@ -206,6 +226,8 @@ def special_verbs() -> Iterator[Verb]:
     yield _verb(
         "runs", "start", "/runs/start", StartArguments, _start, PipelineRun, "Start a pipeline.", makes_new=True
     )
+    yield _verb("workflows", "signal_by_key", "/workflows/signal", SignalArguments, _signal, SignalSent,
+                "Send a signal to the workflow with a key; with `start`, create it if there is none.")  # fmt: skip
     yield _verb("jobs", "events", "/jobs/{job_id}/events", PageArguments, _events, ListPage[EventRow],
                 "List the events of a job in order.", changes=False)  # fmt: skip
     yield _verb("jobs", "replace", "/jobs/{job_id}/replace", ReplaceArguments, _replace, Job[Any],
@@ -300,6 +322,14 @@ def _replace(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> Job[An
     job = app.jobs.get(ids["job_id"])
     app._registry.check_not_internal(job.row.task)
     return job.replace(_text(given.payload), reason=given.reason)
+
+
+def _signal(app: Detent, _: dict[str, str], given: SimpleNamespace) -> SignalSent:
+    named = ("tenant", "dedupe", "reason")
+    options: dict[str, Any] = {name: getattr(given, name) for name in named}
+    if given.start is not None:
+        options["start"] = app.call_named(given.start.task, _text(given.start.payload))
+    return app.workflows.signal(given.key, given.name, given.payload, **options)
 
 
 def _limit(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> LimitRow:

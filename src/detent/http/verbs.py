@@ -27,13 +27,14 @@ from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.app.workers import Worker, Workers
+from detent.app.workflows import Workflows
 from detent.client.job import Job
 from detent.client.operation import Operation
 from detent.errors import InvalidInput
 from detent.http.arguments import NO_ARGUMENTS, arguments_of
 from detent.ops.ops import Ops
 
-__all__ = ["APPLICATION_VERBS", "LEFT_OUT", "Verb", "surface_verbs"]
+__all__ = ["APPLICATION_VERBS", "LEFT_OUT", "WORKFLOW_VERBS", "Verb", "surface_verbs"]
 
 Call = Callable[[Detent, dict[str, str], SimpleNamespace], Any]
 """Takes the ids of the path, and the arguments."""
@@ -69,6 +70,7 @@ _NOUNS: tuple[tuple[str, str, type[Any]], ...] = (
     ("operations", "operations", Operations),
     ("runs", "runs", Runs),
     ("watermarks", "watermarks", Watermarks),
+    ("workflows", "workflows", Workflows),
     ("alerts/policies", "alerts.policies", Policies),
     ("alerts", "alerts", Alerts),
     ("ops", "ops", Ops),
@@ -90,6 +92,9 @@ _HANDLES: tuple[tuple[str, type[Any]], ...] = (
     ("runs", PipelineRun),
     ("workers", Worker),
 )
+
+WORKFLOW_VERBS = frozenset({"signal", "steps", "tree"})
+"""Verbs of the handle of a job that are found under `workflows`, since other jobs have nothing of the kind."""
 
 _IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id", "worker_id"}
 """Arguments that say which one is meant: they are part of the path."""
@@ -123,7 +128,7 @@ SPECIAL = {
     ("jobs", "where"), ("jobs", "events"), ("jobs", "replace"), ("queues", "limit"), ("schedules", "set"),
     ("runs", "preview"), ("runs", "preview_named"), ("runs", "start"), ("runs", "start_named"), ("runs", "changes"),
     ("runs", "partitions"),
-    ("lifecycles", "move"), ("lifecycles", "history"),
+    ("lifecycles", "move"), ("lifecycles", "history"), ("workflows", "signal"),
 }  # fmt: skip
 """Verbs that `special_verbs` has."""
 
@@ -185,12 +190,13 @@ def _handle_verbs() -> Iterator[Verb]:
         if (noun, name) in LEFT_OUT or (noun, name) in SPECIAL:
             continue
         method = getattr(kinds[0], name)
+        shown = "workflows" if noun == "jobs" and name in WORKFLOW_VERBS else noun
         yield Verb(
-            noun=noun,
+            noun=shown,
             name=name,
-            path=_path(noun, _id_name(noun), name),
+            path=_path(shown, _id_name(noun), name),
             changes="actor" in inspect.signature(method).parameters,
-            arguments=arguments_of(_title(noun, name), method, without={"actor"}),
+            arguments=arguments_of(_title(shown, name), method, without={"actor"}),
             call=_handle_call(noun, name, tuple(kinds)),
             returns=_returned(method),
             summary=_summary(method),

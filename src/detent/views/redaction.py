@@ -24,7 +24,7 @@ REDACTED = "[redacted]"
 _READ_EVERY = 5.0
 _VALUE_MIN = 3
 """Shorter values are replaced at their paths only: as parts of texts they would be found everywhere."""
-_JSON_TEXT = frozenset({"payload", "metadata", "result", "progress"})
+_JSON_TEXT = frozenset({"payload", "metadata", "result", "progress", "status", "value"})
 
 Path = tuple[str, ...]
 

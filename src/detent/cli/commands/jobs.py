@@ -11,7 +11,7 @@ from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, OK
 from detent.cli.job_actions import act_on_ids, act_on_jobs, act_on_matches
-from detent.cli.job_output import EXECUTIONS, job_object, show_job, show_jobs, show_past_job
+from detent.cli.job_output import EXECUTIONS, job_object, parked_for, show_job, show_jobs, show_past_job
 from detent.cli.options import (
     bulk_options,
     flag,
@@ -55,7 +55,8 @@ def list_(session: Session, app: Detent, **chosen: Any) -> None:
     """
     found = app.jobs.list(**chosen)
     rows = found.each(lambda job: redaction_of(app).job(job.row))
-    show_jobs(session, rows, app.store.job_details([job.id for job in found]), database=app.store.name)
+    details = redaction_of(app).listed(app.store.job_details([job.id for job in found]))
+    show_jobs(session, rows, details, parked_for(app, rows), database=app.store.name)
 
 
 @jobs.command()
@@ -87,7 +88,8 @@ def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None
     executions = redaction.of_job(job.id, job.executions())
     transitions = redaction.of_job(job.id, job.history())
     if at is None:
-        show_job(session, row, app.store.job_details([job.id]), executions, transitions)
+        details = redaction.of_job(job.id, app.store.job_details([job.id]))
+        show_job(session, row, details, executions, transitions, parked_for(app, [row]))
         return
     until = [one for one in transitions if one.at <= at]
     show_past_job(session, row, at, job.state_at(at), [one for one in executions if one.leased_at <= at], until)

@@ -1,0 +1,189 @@
+"""`detent workflows`: list and examine workflows, and send them signals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from detent.cli import output
+from detent.cli.command import Group, with_app
+from detent.cli.options import job_filters, option, page_options, past_time, reason_option, tenant_option
+from detent.cli.session import Session, redaction_of
+from detent.errors import essence
+from detent.lifecycle.library import JOB
+from detent.model import json_codec
+from detent.model.terminal_text import line
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+    from detent.model.workflow_records import StepRow, Workflow
+
+__all__ = ["workflows"]
+
+workflows = Group(
+    "workflows",
+    help="List and examine workflows, and send them signals.",
+    examples=("detent workflows list --state parked", "detent workflows signal 17 decision '{\"approved\": true}'"),
+)
+job_id_argument = click.argument("job_id", metavar="ID")
+task_option = option("--task", "Only workflows of this task.", "NAME")
+
+
+@workflows.command("list")
+@task_option
+@option("--version", "Only workflows that began under this version.", click.IntRange(0))
+@option("--state", "Only workflows in this state; parked ones wait without a worker.", [*JOB.states, "parked"])
+@job_filters("tenant")
+@option("--since", "Only workflows created since this time, or in the last 2h or 7d.", past_time)
+@page_options
+@with_app
+def list_(session: Session, app: Detent, **chosen: Any) -> None:
+    """List workflows that have recorded something, the newest first.
+
+    A parked workflow waits without a worker; PARKED FOR says for what. `detent jobs list` has those that have not
+    recorded anything yet.
+    """
+    found = app.workflows.list(**chosen)
+    rows = redaction_of(app).listed(found)
+    tenant = ["tenant"] if any(row.tenant for row in rows) else []
+    columns = output.columns(
+        *("id", "state", "task"), *tenant, "version", "steps", "parked_for", ("UNTIL", "due_at"), "created_at",
+        "finished_at",
+    )  # fmt: skip
+    session.show_rows(rows, columns, empty=f"no workflows to show in {app.store.name}", objects=map(_object, rows))
+
+
+@workflows.command()
+@job_id_argument
+@with_app
+def get(session: Session, app: Detent, job_id: str) -> None:
+    """Show a workflow: its state, what it waits for, its status, and how many signals it has not read."""
+    found = app.workflows.get(job_id)
+    session.show_record(_object(redaction_of(app).of_job(found.id, found)))
+
+
+@workflows.command()
+@option("--signal", "Only those that wait for this signal.", "NAME")
+@job_filters("tenant")
+@page_options
+@with_app
+def waits(session: Session, app: Detent, **chosen: Any) -> None:
+    """List what parked workflows wait for: signals, children and times."""
+    rows = app.workflows.waits(**chosen)
+    tenant = ["tenant"] if any(row.tenant for row in rows) else []
+    columns = output.columns("job_id", "task", *tenant, "kind", "name", "since", ("UNTIL", "due_at"), "version")
+    session.show_rows(rows, columns, empty=f"no workflow waits in {app.store.name}")
+
+
+@workflows.command()
+@task_option
+@with_app
+def versions(session: Session, app: Detent, task: str | None) -> None:
+    """Count workflows that have not ended, by task and by the version under which they began.
+
+    A version that is not listed needs no code any more.
+    """
+    rows = app.workflows.versions(task=task)
+    session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows that have not ended")
+
+
+@workflows.command()
+@click.argument("job_id", metavar="[ID]")
+@click.argument("name", metavar="NAME", required=False)
+@click.argument("payload", metavar="[JSON]", required=False)
+@option("--key", "Send it to the workflow with this key, instead of to an ID.", "KEY")
+@tenant_option
+@option("--start", "Start this workflow under --key if there is none. Needs an application.", "TASK")
+@option("--arguments", "Arguments of --start, as a JSON object.", "JSON", default="{}")
+@option("--dedupe", "Text that identifies the signal: a second one with the same text is the same.", "TEXT")
+@reason_option
+@click.pass_obj
+def signal(
+    session: Session,
+    /,
+    job_id: str,
+    name: str | None,
+    payload: str | None,
+    key: str | None,
+    tenant: str,
+    start: str | None,
+    arguments: str,
+    **options: Any,
+) -> None:
+    """Send a signal to a workflow, by its ID or by its key.
+
+    The payload is JSON; without one it is null. The signal waits in the mailbox until the workflow takes it. With
+    --start the workflow is started if there is none with the key.
+    """
+    if key is not None:
+        if payload is not None:
+            raise click.UsageError("Give an ID or --key, not both.")
+        job_id, name, payload = "", job_id, name
+    if not name:
+        raise click.UsageError("Give the name of the signal.")
+    if start is not None and key is None:
+        raise click.UsageError("--start goes with --key.")
+    value = None if payload is None else json_codec.decode(payload, field="JSON")
+    if start is not None:
+        session.require_application()
+    with session.open() as app:
+        if key is None:
+            sent = app.jobs.get(job_id).signal(name, value, **options)
+        else:
+            call = None if start is None else app.call_named(start, arguments)
+            sent = app.workflows.signal(key, name, value, tenant=tenant, start=call, **options)
+    known = "" if sent.created else " (it was there already)"
+    session.answer(output.to_object(sent), f"job {sent.job_id}: signal {line(name)} is in the mailbox{known}")
+
+
+@workflows.command()
+@job_id_argument
+@option("--at", "Those on record at this time, or 2h or 7d ago.", past_time)
+@option("--generation", "Those of this generation. Default: the current one.", click.IntRange(1))
+@page_options
+@with_app
+def steps(session: Session, app: Detent, job_id: str, at: datetime | None, **chosen: Any) -> None:
+    """List the steps of a workflow in the order in which they were recorded.
+
+    Each step runs once; a retry continues after the last one. The values of secret steps are redacted.
+    """
+    job = app.jobs.get(job_id)
+    rows = redaction_of(app).of_job(job.id, job.steps(at=at, **chosen))
+    outcome = ("VALUE", lambda row: f"failed: {essence(row.error)}" if row.error else row.value)
+    columns = output.columns("path", "kind", "attempt", ("RECORDED", "done_at"), ("SECONDS", _seconds), outcome)
+    session.show_rows(rows, columns, empty="no steps on record", objects=map(_step_object, rows))
+
+
+@workflows.command()
+@job_id_argument
+@with_app
+def tree(session: Session, app: Detent, job_id: str) -> None:
+    """Show a workflow with its children, and theirs: at most 1,000 jobs, and 100 children of each."""
+    found = redaction_of(app).tree(app.jobs.get(job_id).tree())
+    if session.json:
+        lists = output.lists(nodes=found.nodes, groups=found.groups)
+        output.print_json({"root_id": str(found.root_id), **lists, "complete": found.complete})
+        return
+    columns = output.columns(
+        ("JOB", lambda node: f"{'  ' * node.depth}{node.id}"),
+        *("state", "task", ("STEP", "path"), "parked_for"),
+        ("ERROR", lambda node: essence(node.error)),
+    )
+    output.print_rows(found.nodes, columns)
+    if not found.complete:
+        output.print_note("There are more jobs than these: detent workflows tree of a child shows its own.")
+
+
+def _object(row: Workflow) -> dict[str, Any]:
+    status = None if row.status is None else output.stored_json(row.status)
+    return output.to_object(row, status=status)
+
+
+def _step_object(row: StepRow) -> dict[str, Any]:
+    return output.to_object(row, value=None if row.value is None else output.stored_json(row.value))
+
+
+def _seconds(row: StepRow) -> float:
+    return round((row.done_at - row.began_at).total_seconds(), 3)
