@@ -89,7 +89,6 @@ def show_jobs(
         *([("PROGRESS", lambda row: progress.get(row.id))] if any(progress.values()) else []),
     ]
     times = ("created_at", "finished_at")
-    state = ("STATE", lambda row: _state(row, parked))
     session.show_rows(
         rows,
         output.columns(
