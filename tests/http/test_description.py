@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from detent import WorkflowContext
 from detent.http.api import list_verbs
 from detent.http.description import answer_type, describe
 from detent.model.service_records import WorkerSeen
@@ -45,10 +46,19 @@ def test_paths_and_their_parameters_agree() -> None:
             assert taken == set(re.findall(r"{(\w+)}", path))
 
 
+def _album(ctx: WorkflowContext) -> None:
+    ctx.step("list", lambda: {"photos": 1})
+    ctx.set_status(photos=1)
+    ctx.spawn(ctx.find_task("add").call(a=1, b=1))  # type: ignore[attr-defined]
+    ctx.wait_for("go")
+
+
 def _filled(world: World) -> dict[str, str]:
     """Put something of every kind on record; return the ids for the paths."""
     job_id = world.post("jobs", task="add", payload={"a": 1, "b": 1})["id"]
     world.post("jobs", task="fail")
+    world.app.workflow(name="album")(_album)
+    album = world.post("jobs", task="album")["id"]
     run_id = world.post("runs/preview", name="reprice", payload={"many": 2})["id"]
     world.harness.work()
     world.post(f"runs/{run_id}/apply")
@@ -60,7 +70,7 @@ def _filled(world: World) -> dict[str, str]:
     seen = WorkerSeen(id=7, name="w", host="h", pid=1, queues=None, tasks=(), slots=1)
     world.app.store.worker_seen(seen)
     return {
-        "worker_id": str(seen.id),
+        "worker_id": str(seen.id), "album": album,
         "job_id": job_id, "run_id": run_id, "run": run["id"], "operation_id": str(begun.id),
         "alert_id": alert.entity_id, "key": world.get("limits")["items"][0]["key"],
     }  # fmt: skip
@@ -98,7 +108,9 @@ def test_answers_are_as_described(world: World) -> None:
     for verb in list_verbs():
         if verb.changes or (verb.noun, verb.name) in OTHERS:
             continue
-        named = ids | {"name": NAMES.get(verb.noun, "")}
+        named = (
+            ids | {"name": NAMES.get(verb.noun, "")} | ({"job_id": ids["album"]} if verb.noun == "workflows" else {})
+        )
         path = verb.path.replace(":path", "").format(**named)
         answer = world.http.get(f"/api/v1{path}", params=QUERIES.get((verb.noun, verb.name), {}))
         assert answer.status_code == 200, f"{path}: {answer.text}"

@@ -30,7 +30,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
 VERBS = [(verb, "POST" if verb.changes else "GET") for verb in list_verbs()]
 NO_TOKEN: dict[str, str] = {}
 WRONG = {"Authorization": "Bearer dtn_wrong"}
-OF_A_TENANT = ("jobs", "dead", "runs", "operations", "watermarks")
+OF_A_TENANT = ("jobs", "dead", "runs", "operations", "watermarks", "workflows")
 REACHED_BY_A_TENANT = {"/api/v1", "/api/v1/openapi.json", "/api/v1/session", "/api/v1/stream"}
 
 

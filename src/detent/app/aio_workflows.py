@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from detent.app.workflows import Workflows
-from detent.client.job import Job
+from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.declare.task import Call
 from detent.model.workflow_records import SignalSent, VersionCount, WaitRow, Workflow
@@ -75,7 +75,7 @@ class AsyncWorkflows:
 
     async def signal(
         self,
-        key: str | int | Job[Any],
+        key: str | int | JobSnapshot[Any],
         name: str,
         payload: Any = None,
         *,

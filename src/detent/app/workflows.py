@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from detent.client.engine import Engine
-from detent.client.job import Job, JobSnapshot
+from detent.client.job import JobSnapshot
 from detent.client.job_verbs import check_id
 from detent.client.list_page import ListPage, check_limit
 from detent.client.workflow_verbs import find_by_key, new_signal, signal_or_start
@@ -125,7 +125,7 @@ class Workflows:
 
     def signal(
         self,
-        key: str | int | Job[Any],
+        key: str | int | JobSnapshot[Any],
         name: str,
         payload: Any = None,
         *,

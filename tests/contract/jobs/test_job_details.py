@@ -32,3 +32,14 @@ def test_progress_is_that_of_the_current_attempt(store: Store) -> None:
     claim_one(store)
     (found,) = store.job_details([job_id])
     assert found.progress is None
+
+
+def test_status_is_the_last_one_of_any_attempt(store: Store) -> None:
+    job_id = enqueue(store)
+    held = claim_one(store)
+    for payload in ('{"at":1}', '{"at":2}'):
+        store.event_append([event(held, message="status", payload=payload)])
+    abort(store, held, error="boom")
+    store.event_append([event(claim_one(store), payload='{"at":3}')])
+    (found,) = store.job_details([job_id])
+    assert found.status == '{"at":2}'

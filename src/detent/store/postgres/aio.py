@@ -11,6 +11,7 @@ from psycopg.rows import tuple_row
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
 from detent.model.uniform_jobs import as_uniform, representatives
+from detent.model.workflow_records import NewSignal, SignalSent
 from detent.store.jobs.postgres_attempts import event_append, job_commit
 from detent.store.jobs.postgres_enqueue import ids_reserve, job_enqueue
 from detent.store.jobs.postgres_lists import job_get
@@ -20,6 +21,7 @@ from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lane_memory import KnownLanes
 from detent.store.postgres.driver.session import alchemy_dialect, name_of
 from detent.store.postgres.statement import Statement
+from detent.store.workflows.postgres_signals import signal_send
 
 __all__ = ["AsyncPostgresVerbs"]
 
@@ -60,6 +62,9 @@ class AsyncPostgresVerbs:
 
     async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         return await self._run(job_retry(ids, actor, reason, notify=True)) if ids else []
+
+    async def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
+        return (await self._run(signal_send(items, apart=apart, notify=True)))[0] if items else []
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
         return await self._run(job_get(ids, self._name)) if ids else []

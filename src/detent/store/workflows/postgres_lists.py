@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.model.workflow_records import ChildGroupRow, SignalRow, StepPage, VersionCount, WaitRow, WorkflowRow
+from detent.model.workflow_records import (
+    ChildGroupRow,
+    SignalRow,
+    StepPage,
+    VersionCount,
+    WaitRow,
+    WorkflowPage,
+    WorkflowRow,
+    WorkflowSearch,
+)
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers
 from detent.store.postgres.verb_base import VerbBase, runs, runs_each
 from detent.store.workflows.postgres_steps import STEP_COLUMNS, step_row
@@ -17,6 +26,11 @@ _SIGNAL = SignalRow.__struct_fields__
 _WAIT = WaitRow.__struct_fields__
 _GROUP = ChildGroupRow.__struct_fields__
 _GET = f"SELECT {', '.join(_WORKFLOW)} FROM detent.workflow_get_v1(%s::bigint[])"
+_LIST = """
+SELECT job_id, fits
+  FROM detent.workflow_list_v1(%s::text, %s::integer, %s::text, %s::boolean, %s::text, %s::timestamptz, %s::bigint,
+                               %s::integer)
+"""
 _STEPS = f"""
 SELECT {STEP_COLUMNS}
   FROM detent.step_list_v1(%s::bigint, %s::integer, %s::timestamptz, %s::text, %s::integer)
@@ -39,6 +53,15 @@ def workflow_get(ids: Sequence[int]) -> Statement[list[WorkflowRow | None]]:
         return [found.get(job_id) for job_id in ids]
 
     return Statement(_GET, (numbers(ids),), decode, writes=False)
+
+
+def workflow_list(chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> Statement[WorkflowPage]:
+    def decode(rows: Sequence[Row]) -> WorkflowPage:
+        return WorkflowPage([job_id for job_id, fits in rows if fits], rows[-1][0] if len(rows) == limit else None)
+
+    since = None if chosen.since is None else moment(chosen.since, field="since")
+    about = (chosen.task, chosen.version, chosen.state, chosen.parked, chosen.tenant, since)
+    return Statement(_LIST, (*about, before, limit), decode, writes=False)
 
 
 def step_list(
@@ -100,6 +123,7 @@ class PostgresWorkflowLists(VerbBase):
     """The verbs that read."""
 
     workflow_get = runs_each(workflow_get)
+    workflow_list = runs(workflow_list)
     step_list = runs(step_list)
     signal_list = runs(signal_list)
     wait_list = runs(wait_list)

@@ -29,6 +29,28 @@ BEGIN
      AND EXISTS (SELECT 1 FROM detent.waiting q WHERE q.job_id = j.id AND q.limit_key IS NULL);
 END $$;
 
+-- workflow_list: a portion of the workflows that have recorded something, by id from the largest on.
+-- takes:   which: the task, the version, the state of the job, whether only parked ones, the tenant, the earliest time of
+--          creation (null: any); the id below which to look; how many to look at
+-- gives:   those that were looked at, and whether each fits
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.workflow_list_v1(
+  p_task text, p_version integer, p_state text, p_parked boolean, p_tenant text, p_since timestamptz, p_before bigint,
+  p_limit integer
+) RETURNS TABLE (job_id bigint, fits boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT w.job_id, (p_task IS NULL OR j.task = p_task) AND (p_version IS NULL OR w.version = p_version)
+           AND (p_state IS NULL OR j.state = p_state) AND (p_tenant IS NULL OR j.tenant = p_tenant)
+           AND (p_since IS NULL OR j.created_at >= p_since) AND (NOT p_parked OR detent.is_parked(j, w.parked_attempt))
+      FROM detent.workflow w JOIN detent.job j ON j.id = w.job_id
+     WHERE w.job_id < p_before ORDER BY w.job_id DESC LIMIT p_limit;
+END $$;
+
 -- step_list: the steps of a generation of a workflow.
 -- takes:   a job; the generation (null: the current one); the time at which they were on record (null: now); the path to continue
 --          after; how many
