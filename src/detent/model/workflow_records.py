@@ -14,7 +14,6 @@ __all__ = [
     "Arrived",
     "ChildGroupRow",
     "JobTree",
-    "NewFork",
     "NewSignal",
     "NewStep",
     "NewWait",
@@ -141,6 +140,8 @@ class WorkflowHistory(Struct, frozen=True):
     cause: str | None = None
     """Why its steps are being undone."""
     forked_from: int | None = None
+    suspect: bool = False
+    """Whether an earlier attempt was in a process that died or was held, so that the job may be the cause."""
 
 
 class WaitOn(Struct, frozen=True):
@@ -280,18 +281,6 @@ class UndoBegun(Struct, frozen=True):
 
     job_id: int
     cause: str
-
-
-class NewFork(Struct, frozen=True, kw_only=True):
-    """A job that begins with a copy of another workflow's steps. `replace` has values, as JSON, by path."""
-
-    source_id: int
-    job: NewJob
-    actor: str
-    reason: str | None = None
-    before_seq: int | None = None
-    replace: tuple[tuple[str, str], ...] = ()
-    undo: bool = False
 
 
 class ChildGroupRow(Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from detent.model.workflow_records import (
     StepBegun,
     StepPage,
     StepRecorded,
+    UndoBegun,
     VersionCount,
     WaitRow,
     WorkflowHistory,
@@ -53,6 +54,13 @@ class WorkflowVerbs(Protocol):
         """Return what is on record of the current generation: up to `limit` steps with paths after `after`, in the
         order of their paths. Steps inside a scope that is recorded itself are left out. It also deletes the wait rows
         of the job, since it waits no more. Only by the holder."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def workflow_load_many(
+        self, items: Sequence[tuple[int, int]], limit: int = 1000
+    ) -> list[WorkflowHistory | DetentError]:
+        """Do the same for many (job, attempt) in one trip, each from its first step."""
         ...
 
     @verb("worker", LeaseLost)
@@ -86,6 +94,12 @@ class WorkflowVerbs(Protocol):
 
         A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled.
         Only by the holder. A signal that is sent at the same moment is either seen here or wakes the job."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def undo_begin(self, job_id: int, attempt: int, cause: str) -> UndoBegun | DetentError:
+        """Record that the steps of the current generation are being undone, and why; the first cause counts. From then
+        on `workflow_load` answers `undoing` and the cause, until a new generation begins. Only by the holder."""
         ...
 
     @verb("worker", LeaseLost)

@@ -16,8 +16,13 @@ __all__ = ["STEP_COLUMNS", "PostgresSteps", "flags_of", "ran_us", "step_record",
 STEP_COLUMNS = ", ".join(StepRow.__struct_fields__)
 _LOAD = """
 SELECT what, generation, path, seq, kind, scope, attempt, fingerprint, beside, secret, undo, began_at, done_at, value,
-       error, signal_name, signal_seq, version, parks, depth, cancelled
+       error, signal_name, signal_seq, version, parks, depth, cancelled, cause, forked_from, suspect
   FROM detent.workflow_load_v1(%s::bigint, %s::integer, %s::text, %s::integer)
+"""
+_LOAD_MANY = """
+SELECT ord, what, generation, path, seq, kind, scope, attempt, fingerprint, beside, secret, undo, began_at, done_at,
+       value, error, signal_name, signal_seq, version, parks, depth, cancelled, cause, forked_from, suspect
+  FROM detent.workflow_load_many_v1(%s::bigint[], %s::integer[], %s::integer)
 """
 _BEGIN = """
 SELECT ord, first, tries, instead
@@ -38,27 +43,47 @@ def workflow_load(
     job_id: int, attempt: int, *, after: str | None = None, limit: int = 1000
 ) -> Statement[WorkflowHistory | DetentError]:
     def decode(rows: Sequence[Row]) -> WorkflowHistory | DetentError:
-        head = rows[0]
-        if head[0] == "lost":
-            return LeaseLost(job_id, attempt, head[14])
-        steps = [step_row((job_id, *row[1:17])) for row in rows if row[0] == "step"]
-        begun = tuple(StepBegun(row[2], row[6], row[3]) for row in rows if row[0] == "begun")
-        following = steps[limit - 1].path if len(steps) > limit else None
-        return WorkflowHistory(
-            head[17],
-            head[1],
-            utc(head[12]),
-            steps[:limit],
-            following,
-            begun=begun,
-            cancelled=head[20],
-            parks=head[18],
-            undoing=head[10],
-            depth=head[19],
-            payload=head[13],
-        )
+        return _history(job_id, attempt, rows, limit)
 
     return Statement(_LOAD, (job_id, attempt, after, limit + 1), decode)
+
+
+def workflow_load_many(
+    items: Sequence[tuple[int, int]], limit: int = 1000
+) -> Statement[list[WorkflowHistory | DetentError]]:
+    def decode(rows: Sequence[Row]) -> list[WorkflowHistory | DetentError]:
+        of_item: list[list[Row]] = [[] for _ in items]
+        for row in rows:
+            of_item[row[0] - 1].append(row[1:])
+        return [_history(*item, found, limit) for item, found in zip(items, of_item, strict=True)]
+
+    params = (numbers(job_id for job_id, _ in items), numbers(attempt for _, attempt in items), limit + 1)
+    return Statement(_LOAD_MANY, params, decode)
+
+
+def _history(job_id: int, attempt: int, rows: Sequence[Row], limit: int) -> WorkflowHistory | DetentError:
+    """Return a workflow as it was read; one step more than asked for says that there are more."""
+    head = rows[0]
+    if head[0] == "lost":
+        return LeaseLost(job_id, attempt, head[14])
+    steps = [step_row((job_id, *row[1:17])) for row in rows if row[0] == "step"]
+    begun = tuple(StepBegun(row[2], row[6], row[3]) for row in rows if row[0] == "begun")
+    return WorkflowHistory(
+        version=head[17],
+        generation=head[1],
+        now=utc(head[12]),
+        steps=steps[:limit],
+        next=steps[limit - 1].path if len(steps) > limit else None,
+        begun=begun,
+        cancelled=head[20],
+        parks=head[18],
+        undoing=head[10],
+        depth=head[19],
+        payload=head[13],
+        cause=head[21],
+        forked_from=head[22],
+        suspect=head[23],
+    )
 
 
 def step_row(row: Row) -> StepRow:
@@ -179,6 +204,7 @@ class PostgresSteps(VerbBase):
     """`workflow_load`, `step_begin` and `step_record`."""
 
     workflow_load = runs(workflow_load)
+    workflow_load_many = runs(workflow_load_many)
     step_begin = runs_each(step_begin)
 
     def step_record(self, items: Sequence[NewStep]) -> list[StepRecorded | DetentError]:

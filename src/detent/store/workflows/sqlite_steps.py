@@ -70,7 +70,11 @@ _BEGIN_STEP = """
 INSERT INTO detent_workflow_step_begun (job_id, generation, path, attempt, begun_at) VALUES (?, ?, ?, ?, ?)
 """
 _OF_JOB = """
-SELECT version, generation, parks, undoing_since, depth, payload, forked_from FROM detent_workflow WHERE job_id = ?
+SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, forked_from
+  FROM detent_workflow WHERE job_id = ?
+"""
+_SUSPECT = """
+SELECT EXISTS (SELECT 1 FROM detent_execution WHERE job_id = ? AND (outcome = 'crashed' OR suspect))
 """
 _STEPS = f"""
 SELECT {STEP_COLUMNS} FROM detent_workflow_step
@@ -116,10 +120,11 @@ class SqliteSteps(SqliteEndings):
         self._db.change(_WAITS_NO_MORE, (job_id,))
         cancelled = job.cancel_requested_at is not None
         at = from_micros(max(now, job.last_at))
+        ((suspect,),) = self._db.rows(_SUSPECT, (job_id,))
         found = self._db.rows(_OF_JOB, (job_id,))
         if not found:
-            return WorkflowHistory(None, 1, at, [], None, cancelled=cancelled)
-        version, generation, parks, undoing_since, depth, payload, forked_from = found[0]
+            return WorkflowHistory(None, 1, at, [], None, cancelled=cancelled, suspect=bool(suspect))
+        version, generation, parks, undoing_since, depth, payload, cause, forked_from = found[0]
         steps, following = self._steps(job_id, generation, after or "", limit)
         begun = self._db.rows(_BEGUN, (job_id, generation)) if after is None else []
         return WorkflowHistory(
@@ -128,14 +133,21 @@ class SqliteSteps(SqliteEndings):
             at,
             steps,
             following,
-            begun=tuple(StepBegun(*row) for row in begun),
-            cancelled=cancelled,
-            parks=parks,
-            undoing=undoing_since is not None,
-            forked_from=forked_from,
-            depth=depth,
-            payload=payload,
+            tuple(StepBegun(*row) for row in begun),
+            cancelled,
+            parks,
+            undoing_since is not None,
+            depth,
+            payload,
+            cause,
+            forked_from,
+            bool(suspect),
         )
+
+    def workflow_load_many(
+        self, items: Sequence[tuple[int, int]], limit: int = 1000
+    ) -> list[WorkflowHistory | DetentError]:
+        return [self.workflow_load(job_id, attempt, limit=limit) for job_id, attempt in items]
 
     def _steps(self, job_id: int, generation: int, after: str, limit: int) -> tuple[list[StepRow], str | None]:
         """Return steps in the order of their paths, without those inside recorded scopes, and where to continue. The

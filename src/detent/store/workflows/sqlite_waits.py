@@ -23,6 +23,7 @@ from detent.model.workflow_records import (
     Parked,
     Pending,
     StepRecorded,
+    UndoBegun,
     WaitOn,
 )
 from detent.store.sqlite.verb_base import Job, micros
@@ -53,7 +54,15 @@ UPDATE detent_workflow
        parks = CASE WHEN :progressed THEN 0 ELSE parks + 1 END
  WHERE job_id = :job_id
 """
-_CONTINUE = "UPDATE detent_workflow SET generation = generation + 1, payload = :payload WHERE job_id = :job_id"
+_CONTINUE = """
+UPDATE detent_workflow
+   SET generation = generation + 1, payload = :payload, undoing_since = NULL, undo_cause = NULL WHERE job_id = :job_id
+"""
+_UNDO = """
+UPDATE detent_workflow
+   SET undoing_since = coalesce(undoing_since, :at), undo_cause = coalesce(undo_cause, :cause)
+ WHERE job_id = :job_id RETURNING undo_cause
+"""
 _PARKED = """
 SELECT q.lane_id, max(?2, w.parked_at), q.job_id, q.holds_key, q.expires_at
   FROM detent_workflow w CROSS JOIN detent_job j ON j.id = w.job_id CROSS JOIN detent_waiting q ON q.job_id = w.job_id
@@ -204,6 +213,14 @@ class SqliteWaits(SqliteSteps):
         if self._end_parked(self._jobs([job_id])[job_id], None, holder.at, "", worker, now):
             self._db.change(_CONTINUE, {"job_id": job_id, "payload": payload})
         return Parked(job_id, attempt)
+
+    def undo_begin(self, job_id: int, attempt: int, cause: str) -> UndoBegun | DetentError:
+        now = self._now()
+        holder = self._held([job_id], now).get(job_id)
+        if holder is None or holder.attempt != attempt:
+            return self._why_not(job_id, attempt, now)
+        found = self._db.rows(_UNDO, {"job_id": job_id, "at": holder.at, "cause": cause})
+        return UndoBegun(job_id, found[0][0] if found else cause)
 
     def _end_parked(
         self, job: Job, begun_after: float | None, due_at: int, parked_for: str, worker: str, now: int

@@ -41,6 +41,7 @@ class AttemptContext:
     """The context of one attempt, which is held under a lease. See `Context` for what each name promises."""
 
     claimed_at: float | None = None
+    suspect = False
     committed = False
     parked = False
     stored_result = False

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from detent.app.detent import Detent
-from detent.errors import DatabaseError, DetentError
+from detent.errors import DatabaseError, DetentError, LeaseLost
 from detent.model.clock import Clock
 from detent.model.records import Abort, Claimed, Finish
 from detent.model.stored_text import error_text
@@ -25,7 +25,7 @@ from detent.store.contract import Store
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine
 from detent.worker.attempt.endings import SHORT, Ending, add_start_time, end_attempt
-from detent.worker.attempt.history import read_history
+from detent.worker.attempt.history import AttemptHistory, read_history
 from detent.worker.child.core import ClaimRequest, Core, HeldJob
 from detent.worker.child.executors.event_loop import EventLoopExecutor
 from detent.worker.child.executors.isolated_process import IsolatedExecutor
@@ -336,21 +336,13 @@ class Runner:
         claimed = running.held.claimed
         while not running.held.ended:
             try:
-                history = read_history(self._store, claimed, running.attempt.task)
+                history = self._history_of(running.attempt)
             except DatabaseError as error:
                 self._backoff.failed("starting", error)
                 if self._stopping.is_set():
                     self.end(running.held, end_attempt(claimed))
                 continue
             if isinstance(history, DetentError):
-                self.end(running.held, end_attempt(claimed))
-                return
-            try:
-                running.attempt.prepare()
-            except DatabaseError as error:
-                self._backoff.failed("starting", error)
-                continue
-            except DetentError:
                 self.end(running.held, end_attempt(claimed))
                 return
             running.suspect, running.unknown = history.suspect, history.unknown
@@ -360,6 +352,16 @@ class Runner:
             else:
                 self._loop.call_soon_threadsafe(self._safely, self._call, running)
             return
+
+    def _history_of(self, attempt: Attempt) -> AttemptHistory | DetentError:
+        """Return what matters about earlier attempts. A workflow reads it together with its steps."""
+        if attempt.task.workflow is None:
+            return read_history(self._store, attempt.claimed, attempt.task)
+        try:
+            attempt.prepare()
+        except LeaseLost as refused:
+            return refused
+        return AttemptHistory(attempt.context.suspect)
 
     def _call(self, running: RunningAttempt) -> None:
         """Hand a prepared attempt to its executor. On the loop."""

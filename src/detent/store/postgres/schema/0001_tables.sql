@@ -1060,6 +1060,7 @@ COMMENT ON COLUMN detent.token.tenant IS 'The only tenant that it reaches; NULL 
 -- parked_attempt  the attempt that parked last; the job is parked if that is its last one and it has a row in waiting
 -- parked_for      for people: what it waits for
 -- payload         the arguments of this generation; NULL if they are those of the job
+-- undo_cause      why the steps of this generation are being undone
 CREATE TABLE detent.workflow (
   job_id         bigint      NOT NULL,
   version        integer     NOT NULL,
@@ -1073,6 +1074,7 @@ CREATE TABLE detent.workflow (
   parked_for     text,
   undoing_since  timestamptz,
   payload        text,
+  undo_cause     text,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
   CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))

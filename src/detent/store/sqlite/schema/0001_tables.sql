@@ -1060,6 +1060,7 @@ CREATE TABLE detent_workflow (
   parked_for     TEXT,
   undoing_since  INTEGER,
   payload        TEXT,
+  undo_cause     TEXT,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
   CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))

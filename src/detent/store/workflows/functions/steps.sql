@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.workflow_load_v1(p_job_id bigint, p_attempt in
 RETURNS TABLE (what text, generation integer, path text, seq integer, kind text, scope text, attempt integer,
                fingerprint text, beside boolean, secret boolean, undo boolean, began_at timestamptz, done_at timestamptz,
                value text, error text, signal_name text, signal_seq bigint, version integer, parks integer,
-               depth integer, cancelled boolean)
+               depth integer, cancelled boolean, cause text, forked_from bigint, suspect boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -34,6 +34,9 @@ BEGIN
   depth := coalesce(w.depth, 0);
   cancelled := j.cancel_requested_at IS NOT NULL;
   undo := w.undoing_since IS NOT NULL;
+  cause := w.undo_cause;
+  forked_from := w.forked_from;
+  suspect := EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = p_job_id AND (e.outcome = 'crashed' OR e.suspect));
   RETURN NEXT;
   IF w.job_id IS NULL THEN
     RETURN;
@@ -41,19 +44,37 @@ BEGIN
   RETURN QUERY
     SELECT 'step', s.generation, s.path, s.seq, s.kind, s.scope, s.attempt, s.fingerprint, s.beside, s.secret, s.undo,
            s.began_at, s.done_at, s.value, s.error, s.signal_name, s.signal_seq, NULL::integer, NULL::integer,
-           NULL::integer, NULL::boolean
+           NULL::integer, NULL::boolean, NULL::text, NULL::bigint, NULL::boolean
       FROM detent.steps_outside_scopes(p_job_id, w.generation, coalesce(p_after, ''), p_limit) s;
   IF p_after IS NULL THEN
     RETURN QUERY
       SELECT 'begun', w.generation, b.path, count(*)::integer, NULL, NULL, min(b.attempt), NULL, NULL::boolean,
              NULL::boolean, NULL::boolean, NULL::timestamptz, NULL::timestamptz, NULL, NULL, NULL, NULL::bigint,
-             NULL::integer, NULL::integer, NULL::integer, NULL::boolean
+             NULL::integer, NULL::integer, NULL::integer, NULL::boolean, NULL::text, NULL::bigint, NULL::boolean
         FROM detent.workflow_step_begun b
        WHERE b.job_id = p_job_id AND b.generation = w.generation AND NOT EXISTS (
          SELECT 1 FROM detent.workflow_step s
           WHERE s.job_id = p_job_id AND s.generation = w.generation AND s.path = b.path)
        GROUP BY b.path ORDER BY b.path;
   END IF;
+END $$;
+
+-- workflow_load_many: the same for many workflows at once, from the first step of each.
+-- takes:   jobs and attempts; how many steps of each
+-- gives:   the rows of workflow_load, each with the place of its item
+-- locks:   their wait rows, which it deletes
+-- refuses: callers that are not the holder, item by item
+CREATE OR REPLACE FUNCTION detent.workflow_load_many_v1(p_ids bigint[], p_attempts integer[], p_limit integer)
+RETURNS TABLE (ord integer, what text, generation integer, path text, seq integer, kind text, scope text, attempt integer,
+               fingerprint text, beside boolean, secret boolean, undo boolean, began_at timestamptz, done_at timestamptz,
+               value text, error text, signal_name text, signal_seq bigint, version integer, parks integer,
+               depth integer, cancelled boolean, cause text, forked_from bigint, suspect boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  FOR n IN 1 .. cardinality(p_ids) LOOP
+    RETURN QUERY SELECT n, l.* FROM detent.workflow_load_v1(p_ids[n], p_attempts[n], NULL, p_limit) l;
+  END LOOP;
 END $$;
 
 -- Steps in the order of their paths, without those inside recorded scopes. The path of a step begins with that of its scope and

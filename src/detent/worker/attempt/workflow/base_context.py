@@ -40,6 +40,7 @@ class BaseWorkflowContext(AttemptContext):
 
     called_at: float | None = None
     forked_from: int | None = None
+    suspect = False
 
     def __init__(
         self,
@@ -140,21 +141,21 @@ class BaseWorkflowContext(AttemptContext):
         held."""
         if self.is_loaded:
             return
-        after: str | None = None
+        (page,) = self._sink.steps.loads.write([(self.job_id, self.attempt)])
         while True:
-            page = self._store.workflow_load(self.job_id, self.attempt, after=after, limit=_PAGE)
             if isinstance(page, DetentError):
                 raise page
             self._take(page)
-            after = page.next
-            if after is None:
+            if page.next is None:
                 break
+            page = self._store.workflow_load(self.job_id, self.attempt, after=page.next, limit=_PAGE)
         self.is_loaded = True
 
     def _take(self, page: WorkflowHistory) -> None:
         self.run.now = page.now
         self.run.history.load(page)
         self.run.depth = page.depth
+        self.suspect |= page.suspect
         self.forked_from = page.forked_from
         if page.undoing:
             self.run.cause = page.cause or "as requested"

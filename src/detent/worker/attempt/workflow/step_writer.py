@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from detent.model.workflow_records import NewStep, NewWait, Park
+from detent.errors import DetentError
+from detent.model.workflow_records import NewStep, NewWait, Park, WorkflowHistory
 from detent.store.contract import Store, Verbs
 from detent.store.group_writer import GroupWriter
 
@@ -20,6 +21,10 @@ class StepWriter(GroupWriter[Item, Any]):
 
     def __init__(self, store: Store, worker: str) -> None:
         self.worker = worker
+        self.loads = GroupWriter[tuple[int, int], WorkflowHistory | DetentError](
+            store, lambda items: store.workflow_load_many(items), batch_max=200
+        )
+        """Reads what is on record when attempts begin, many at a time."""
         super().__init__(store, self._write_items, batch_max=500)
 
     def _write_items(self, items: Sequence[Item]) -> list[Any]:
