@@ -60,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(ROOT / "src", quiet=2)
         compileall.compile_dir(ROOT / "tests", quiet=2, rx=re.compile("/test_"))  # pytest keeps those by itself
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    # Runs that tests start elsewhere have no use for this plugin, and it takes two seconds to load.
+    os.environ.setdefault("PYTEST_ADDOPTS", "-p no:schemathesis")
     sys.dont_write_bytecode = False
     if not deadlines.is_measured():
         os.environ[deadlines.SLOWNESS] = f"{deadlines.measure():.2f}"

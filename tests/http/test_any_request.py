@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from detent import Detent
 from detent.http.api import build_api
@@ -22,6 +19,11 @@ EACH = {False: 2, True: 50}
 @pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
 def test_answers_are_as_described(sqlite_store_url: str, role: Role, pytestconfig: pytest.Config) -> None:
     """U3: the description does not know every rule, so a request that fits it may still be refused with 422."""
+    # Imported here, since it takes two seconds in every process that collects tests.
+    import schemathesis
+    from schemathesis.core.result import Ok
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
     app = declare_tasks(Detent(sqlite_store_url))
     headers = {"Authorization": f"Bearer {app.tokens.create('any', role=role).token}", "Host": "localhost"}
     description = schemathesis.openapi.from_asgi("/api/v1/openapi.json", build_api(app), headers=headers)

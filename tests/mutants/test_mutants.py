@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 FAILED = re.compile(r"^FAILED tests/(\S+?)(?: - .*)?$", re.MULTILINE)
 SECONDS_MAX = scaled(300)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
-UNNEEDED = ("cacheprovider", "hypothesispytest", "xdist")
+UNNEEDED = ("anyio", "cacheprovider", "hypothesispytest", "schemathesis", "xdist")
 """Plugins that take longer to load than the tests to run."""
 TESTS_FAILED = 1
 """The exit code of a pytest whose tests ran and did not all pass; everything else wrong has another."""
