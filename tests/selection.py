@@ -31,10 +31,11 @@ _FOR_PROCESSES = ("benchmarks", "cli", "console", "demo", "docs", "examples", "f
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
     *("acceptance", "alerts", "app", "batch", "cli", "client", "docs", "examples", "http", "ops", "pipeline"),
-    *("processes", "schedule", "testing", "views", "worker"),
+    *("processes", "schedule", "store/invariants", "testing", "views", "worker"),
 )
 """Folders of tests above the store. tests/contract and tests/twin prove that both databases behave alike, so an
-ordinary run takes half of these tests on SQLite, and the others on PostgreSQL. `make faults` takes both."""
+ordinary run takes half of these tests on SQLite, and the others on PostgreSQL. `make faults` takes both. The same holds
+for the invariants: each is one query for both databases."""
 _DATABASE = re.compile(r"(?<=[\[-])(sqlite|postgres)(?=[\]-])")
 
 

@@ -1,5 +1,8 @@
-"""SIGKILL at every statement of what a worker does. `make test`: before every fourth statement, beginning where
-chance has it; `make faults`: before and after each, with every invariant checked after every kill."""
+"""SIGKILL at every statement of what a worker does.
+
+`make test`: before every fourth statement, and on SQLite, where there are many, before every eighth, beginning where
+chance has it. `make faults`: before and after each, with every invariant checked after every kill.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ from tests.faults.tasks import INSERT
 from tests.faults.trap import killed_at
 
 LEASE = 30.0
-SLICE = 4
+SLICE = {"sqlite": 8, "postgres": 4}
+"""In `make test`, a process is killed before every so many statements."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,10 @@ def harness(store_url: str) -> Iterator[Harness]:
     one.close()
 
 
+def apart(harness: Harness) -> int:
+    return SLICE["sqlite" if is_sqlite(harness.url) else "postgres"]
+
+
 def ledger(harness: Harness) -> Counter[int]:
     with closing(plain_connection(harness.url)) as connection:
         return Counter(job_id for (job_id,) in connection.execute("SELECT job_id FROM ledger").fetchall())
@@ -175,12 +183,13 @@ def settle(harness: Harness) -> None:
         harness.work()
 
 
-def die_everywhere(whole: bool, die: Callable[[int, bool], bool]) -> None:
-    """Let it die at one statement after the other, until it is done before it comes to die."""
-    begin = 1 if whole else 1 + secrets.randbelow(SLICE)
+def die_everywhere(whole: bool, die: Callable[[int, bool], bool], apart: int) -> None:
+    """Let it die at one statement after the other, until it is done before it comes to die. Without `whole`, these
+    statements are `apart` from each other."""
+    begin = 1 if whole else 1 + secrets.randbelow(apart)
     for after in (False, True) if whole else (False,):
         deaths = 0
-        for k in itertools.count(begin, 1 if whole else SLICE):
+        for k in itertools.count(begin, 1 if whole else apart):
             if not die(k, after):
                 break
             deaths += 1
@@ -207,7 +216,7 @@ def settled(harness: Harness, deed: Deed, k: int, after: bool, whole: bool) -> b
 @pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
 def test_killed_at_every_statement(harness: Harness, deed: Deed, whole: bool) -> None:
     """G1, G2, J5: wherever the process died, others bring the job to its end; nothing is lost, nothing doubled."""
-    die_everywhere(whole, lambda k, after: settled(harness, deed, k, after, whole))
+    die_everywhere(whole, lambda k, after: settled(harness, deed, k, after, whole), apart(harness))
     assert harness.store.verify() == []
 
 
@@ -225,7 +234,7 @@ def test_an_effect_outside_the_boundary_is_found_to_be_doubled(harness: Harness)
     # A file is written to in many statements after that one, and every fourth is enough; on a server it is the last.
     every = not is_sqlite(harness.url)
     with pytest.raises(AssertionError, match="before statement"):
-        die_everywhere(every, lambda k, after: settled(harness, deed, k, after, False))
+        die_everywhere(every, lambda k, after: settled(harness, deed, k, after, False), 4)
 
 
 @pytest.mark.timeout(600)
@@ -244,7 +253,7 @@ def test_a_tick_fires_once_wherever_its_scheduler_died(harness: Harness, whole: 
         assert (rows.total(), len(rows)) == (expected := next(ticks), expected), (k, after)
         return died
 
-    die_everywhere(whole, die)
+    die_everywhere(whole, die, apart(harness))
     assert harness.store.verify() == []
 
 
