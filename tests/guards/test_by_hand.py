@@ -84,7 +84,9 @@ def dressed_as(target: str, prompt: Prompt) -> tuple[str, str]:
 @pytest.mark.parametrize(("source", "target"), JOB.logged_pairs())
 def test_a_line_in_the_log_serves_its_own_move_only(store: Store, prompt: Prompt, source: str, target: str) -> None:
     """G4: a line of another pair, or of another attempt, does not carry a declared move."""
-    job_id = brought_to(store, source)
+    # Only a graph ends without an attempt.
+    is_graph = source == "pending" and target in ("succeeded", "failed")
+    job_id = enqueue(store, task="detent.graph") if is_graph else brought_to(store, source)
     finished = prompt.now() if target != "pending" else "NULL"
     committed = prompt.now() if target == "succeeded" else "NULL"
     change = f"state = '{target}', finished_at = {finished}, committed_at = {committed}"
@@ -94,6 +96,15 @@ def test_a_line_in_the_log_serves_its_own_move_only(store: Store, prompt: Prompt
     prompt.refuses(logged(job_id, source, "running", prompt), update)
     prompt.run(logged(job_id, source, target, prompt), update)
     assert state(store, job_id) == target
+
+
+@pytest.mark.parametrize("target", ["succeeded", "failed"])
+def test_a_job_that_is_no_graph_ends_with_an_attempt_only(store: Store, prompt: Prompt, target: str) -> None:
+    """G4: a line in the log does not carry a pending job to success, or to failure."""
+    job_id = enqueue(store)
+    committed = prompt.now() if target == "succeeded" else "NULL"
+    change = f"state = '{target}', finished_at = {prompt.now()}, committed_at = {committed}"
+    prompt.refuses(logged(job_id, "pending", target, prompt), f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
 
 
 def test_an_old_line_does_not_serve_again(store: Store, prompt: Prompt) -> None:

@@ -14,7 +14,7 @@ from detent.lifecycle.library import BATCH_RUN, EXECUTION, JOB, LIBRARY, OWN_NAM
 
 DECLARED: dict[str, dict[str, str]] = {
     "job": {
-        "pending": "running cancelled quarantined",
+        "pending": "running cancelled quarantined succeeded failed",
         "running": "succeeded pending failed cancelled",
         "succeeded": "",
         "failed": "pending quarantined cancelled succeeded",
@@ -157,6 +157,8 @@ def test_what_a_job_row_may_show_with_a_line_in_the_log() -> None:
         ("failed", "quarantined"),
         ("failed", "succeeded"),
         ("quarantined", "succeeded"),
+        ("pending", "succeeded"),
+        ("pending", "failed"),
     }
     assert not set(JOB.logged_pairs()) & set(JOB.ordinary_pairs())
 

@@ -31,6 +31,7 @@ from detent.app.workers import Workers
 from detent.app.workflows import Workflows
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
+from detent.client.aio_graph import AsyncGraph
 from detent.client.engine import Engine
 from detent.model.figure_records import Figures, Rates
 from detent.ops.aio_ops import AsyncOps
@@ -51,6 +52,10 @@ class AsyncDetent(AioClient):
     def acting_as(self, actor: str, *, reason: str | None = None) -> AbstractContextManager[None]:
         """Use this actor and reason for every change inside a `with` block that names none itself."""
         return acting_as(actor, reason, self._engine.settings)
+
+    def graph(self, name: str, *, key: str | None = None, tenant: str = "") -> AsyncGraph:
+        """Return a new graph of calls, as `app.graph` does. Its `start` is awaited."""
+        return AsyncGraph(self._engine, name, key, tenant)
 
     async def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
         """Return figures of the last 24 hours, or since another time within the last 31 days; of all tasks, or one."""

@@ -18,6 +18,7 @@ from detent.app.workers import Workers
 from detent.app.workflows import Workflows
 from detent.client.actor import acting_as
 from detent.client.engine import Engine
+from detent.client.graph import Graph
 from detent.declare.settings import Settings
 from detent.ops.ops import Ops
 
@@ -40,6 +41,11 @@ class Nouns:
         """Use this actor and reason for every change inside a `with` block that names none itself. The block covers the
         calls of its own thread or asyncio task, and of tasks that it starts. `InvalidInput`."""
         return acting_as(actor, reason, self.settings)
+
+    def graph(self, name: str, *, key: str | None = None, tenant: str = "") -> Graph:
+        """Return a new graph of calls: `graph.add(call, after=[…])` for each node, then `graph.start()`. A graph of the
+        same name and key is the same run. Nodes read results of others with `ctx.result_of(name, kind)`."""
+        return Graph(self._engine, name, key, tenant)
 
     @property
     def jobs(self) -> Jobs:

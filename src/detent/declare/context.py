@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 __all__ = ["AsyncTx", "CommitBoundary", "Context", "TargetContext", "Tx"]
+
+T = TypeVar("T")
 
 
 class Tx(Protocol):
@@ -128,6 +130,17 @@ class Context(Protocol):
         """Report what this attempt has cost the limit of its task, in total. The `cost` of the task was taken when the
         attempt started; the difference is returned, or taken now. If the bucket goes below zero, no job starts until it
         has refilled. If called again, the last call counts. `WrongPlace` in a task without a rate."""
+        ...
+
+    @overload
+    def result_of(self, node: str) -> Any: ...
+
+    @overload
+    def result_of(self, node: str, kind: type[T]) -> T: ...
+
+    def result_of(self, node: str, kind: Any = Any) -> Any:
+        """Return the result of another node of the graph that this job belongs to, as a value of type `kind`. The node
+        must have succeeded, so it has to be before this one. `NotFound`, `WrongPlace`, `ResultExpired`."""
         ...
 
     def commit(self, connection: Any = None) -> CommitBoundary:

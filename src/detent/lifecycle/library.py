@@ -59,6 +59,10 @@ JOB = Lifecycle(
           "Its effect was unknown, and a client found out that it had not happened."),
         T("quarantined", "succeeded", "settle", "client",
           "Its effect was unknown, and a client found out that it had happened."),
+        T("pending", "succeeded", "complete", "system",
+          "A graph, which no worker claims: the last of its nodes has ended, and all have succeeded."),
+        T("pending", "failed", "fail_with_node", "system",
+          "A graph, which no worker claims: the last of its nodes has ended, and one of them without success."),
     ),
     folds=(
         Fold(("running", "failed", "pending"), "fail_and_back_off", "It failed with attempts left."),

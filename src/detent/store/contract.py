@@ -60,6 +60,7 @@ from detent.model.workflow_records import NewSignal, SignalSent
 from detent.store.alerts.contract import AlertVerbs
 from detent.store.batches.contract import BatchVerbs
 from detent.store.entities.contract import EntityVerbs
+from detent.store.graphs.contract import GraphVerbs
 from detent.store.jobs.contract import ClaimTerms, JobVerbs
 from detent.store.jobs.contract_lists import JobListVerbs
 from detent.store.jobs.contract_upkeep import JobUpkeepVerbs
@@ -96,6 +97,7 @@ class Verbs(
     TokenVerbs,
     WebhookVerbs,
     WorkflowVerbs,
+    GraphVerbs,
     Protocol,
 ):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""

@@ -105,6 +105,10 @@ class _CheckContext(Surface):
     def spend(self, cost: float) -> None:
         """Take nothing."""
 
+    def result_of(self, node: str, kind: Any = Any) -> Any:
+        """Stop: results of other jobs are not read."""
+        raise _Reached("a result of another node")
+
     def commit(self, connection: Any = None) -> Any:
         """Stop: nothing may be committed."""
         raise _Reached("the commit")

@@ -29,6 +29,9 @@ BEGIN
     FROM (SELECT DISTINCT split_part(u.item, ':', 1)::bigint AS id, split_part(u.item, ':', 2) AS old_state
             FROM unnest(string_to_array(current_setting('detent.moved'), ',')) AS u (item) WHERE u.item <> '') m;
   PERFORM set_config('detent.moved', '', true);
+  IF ids IS NULL THEN
+    RETURN;
+  END IF;
   UPDATE detent.target g
      SET state = CASE j.state WHEN 'pending' THEN 'queued' WHEN 'running' THEN 'applying' WHEN 'succeeded' THEN 'applied' ELSE 'failed' END,
          applied_at = CASE WHEN j.state = 'succeeded' THEN greatest(j.finished_at, g.moved_at) END,
@@ -79,6 +82,9 @@ CREATE OR REPLACE FUNCTION detent.job_moved() RETURNS trigger LANGUAGE plpgsql A
 BEGIN
   IF pg_catalog.current_setting('detent.moved', true) OPERATOR(pg_catalog.<>) '' THEN
     PERFORM detent.targets_follow();
+    IF pg_catalog.current_setting('detent.nodes', true) OPERATOR(pg_catalog.<>) '' THEN
+      PERFORM detent.graphs_follow();
+    END IF;
   END IF;
   RETURN NULL;
 END $$;

@@ -23,7 +23,8 @@ BEGIN
     END IF;
     IF last.attempt = OLD.attempt AND NEW.attempt = OLD.attempt AND NEW.ended = OLD.ended
        AND NEW.lease_id IS NOT DISTINCT FROM OLD.lease_id AND NEW.leased_at IS NOT DISTINCT FROM OLD.leased_at
-       AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at AND ({{job.logged}}) THEN
+       AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at AND ({{job.logged}})
+       AND (OLD.state <> 'pending' OR NEW.state NOT IN ('succeeded', 'failed') OR OLD.task = 'detent.graph') THEN
       RETURN NEW;
     END IF;
   END IF;

@@ -68,7 +68,8 @@ BEGIN
          AND (last.trigger = 'repair'
               OR (last.attempt = OLD.attempt AND NEW.attempt = OLD.attempt AND NEW.ended = OLD.ended
                   AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at
-                  AND NEW.started_at IS OLD.started_at AND ({{job.logged}}))))
+                  AND NEW.started_at IS OLD.started_at AND ({{job.logged}})
+                  AND (OLD.state <> 'pending' OR NEW.state NOT IN ('succeeded', 'failed') OR OLD.task = 'detent.graph'))))
       THEN NULL
     WHEN {{job.logged}}
       THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')

@@ -10,6 +10,7 @@ from typing import TypeVar
 from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros
+from detent.model.graph_records import GRAPH_TASK
 from detent.model.ops_records import OPS_TASK
 from detent.model.pipeline_records import CARRYING_TASKS
 from detent.model.records import Cancelled, Moved
@@ -65,6 +66,9 @@ _READY_MOVES = "UPDATE detent_ready SET lane_id = ? WHERE lane_id = ? AND ready_
 _WAITING_MOVES = "UPDATE detent_waiting SET lane_id = ?, priority = ? WHERE job_id = ?"
 _JOB_MOVES = "UPDATE detent_job SET queue = ?, priority = ? WHERE id = ? AND state = 'pending'"
 
+_NODES = "SELECT id, state FROM detent_job WHERE parent_id = ? ORDER BY id"
+_GRAPH_LOOKS = "UPDATE detent_graph SET failed = failed WHERE job_id = ?"
+
 _WHY_DEAD = "SELECT reason FROM detent_dead WHERE job_id = ?"
 _DONE = """
 UPDATE detent_job SET state = 'succeeded', finished_at = :now, committed_at = :now, result = :result, error = NULL
@@ -106,6 +110,8 @@ class SqliteMoves(VerbBase):
         match job.state:
             case "pending":
                 self._put_away(job, "cancelled", "cancel", actor, reason, now)
+                if job.task == GRAPH_TASK:
+                    self._cancel_nodes(job_id, actor, reason, now)
                 return Cancelled(job_id, "cancelled")
             case "running":
                 if job.cancel_requested_at is None:
@@ -117,6 +123,19 @@ class SqliteMoves(VerbBase):
                 return Cancelled(job_id, "cancelled")
             case _:
                 return undeclared(job.id, job.state, "cancelled", job.run_state)
+
+    def _cancel_nodes(self, graph_id: int, actor: str, reason: str | None, now: int) -> None:
+        """The last ones first, so that none is made ready, or cancelled, because of another."""
+        for node_id, state in reversed(self._db.rows(_NODES, (graph_id,))):
+            if state in ("pending", "running"):
+                self._cancel(node_id, actor, reason, now)
+
+    def _retry_nodes(self, graph_id: int, actor: str, reason: str | None, now: int) -> None:
+        for node_id, state in self._db.rows(_NODES, (graph_id,)):
+            if state in ("failed", "cancelled", "quarantined"):
+                self._move(node_id, "pending", "retry", actor, reason, now)
+        # If there was none, the graph ends at once.
+        self._db.change(_GRAPH_LOOKS, (graph_id,))
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         now = self._now()
@@ -211,6 +230,8 @@ class SqliteMoves(VerbBase):
             return PartOfRun(job_id, run_id)
         if to_state == "pending":
             self._bring_back(job, trigger, actor, reason, now)
+            if job.task == GRAPH_TASK:
+                self._retry_nodes(job_id, actor, reason, now)
         else:
             self._put_away(job, to_state, trigger, actor, reason, now)
         return Moved(str(job_id), to_state, True)

@@ -19,13 +19,14 @@ HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-# The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. A job
-# that finished before it was created is damaged: when it finished is not known.
+# The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. The
+# nodes of a graph go after it. A job that finished before it was created is damaged: when it finished is not known.
 _LOOK = """
 SELECT id, coalesce(finished_at < ? AND finished_at >= created_at
                     AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
                     AND NOT EXISTS (SELECT 1 FROM detent_job p
-                                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined')), 0),
+                                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+                    AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id), 0),
        state
   FROM detent_job j WHERE id > ? ORDER BY id LIMIT ?
 """
@@ -35,6 +36,7 @@ SELECT id FROM detent_job j
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
    AND NOT EXISTS (SELECT 1 FROM detent_job p
                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+   AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id)
 """
 # The job first: the guards let records go only when their job is gone.
 _GO = (
@@ -63,12 +65,16 @@ _GO = (
     """,
     "DELETE FROM detent_failure_report WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
+    """
+    DELETE FROM detent_job_after WHERE job_id IN (
+      SELECT n.job_id FROM json_each(?) u JOIN detent_graph_node n ON n.graph_id = u.value)
+    """,
     *(
         f"DELETE FROM detent_{table} WHERE {column} IN (SELECT value FROM json_each(?))"
         for table, column in (
             *(("workflow", "job_id"), ("workflow_step", "job_id"), ("workflow_step_begun", "job_id")),
             *(("workflow_wait", "job_id"), ("workflow_signal", "job_id"), ("wake_request", "job_id")),
-            ("child_group", "parent_id"),
+            *(("child_group", "parent_id"), ("graph_node", "graph_id"), ("graph", "job_id")),
         )
     ),
 )

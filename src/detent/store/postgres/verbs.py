@@ -5,6 +5,7 @@ from __future__ import annotations
 from detent.store.alerts.postgres import PostgresAlerts
 from detent.store.batches.postgres import PostgresBatches
 from detent.store.entities.postgres import PostgresEntities
+from detent.store.graphs.postgres import PostgresGraphs
 from detent.store.jobs.postgres_attempts import PostgresAttempts
 from detent.store.jobs.postgres_claim import PostgresClaim
 from detent.store.jobs.postgres_enqueue import PostgresEnqueue
@@ -43,5 +44,6 @@ class PostgresVerbs(
     PostgresTokens,
     PostgresWebhooks,
     PostgresWorkflows,
+    PostgresGraphs,
 ):
     """Every verb, as one statement each, in one session."""

@@ -10,6 +10,7 @@ from detent.store.alerts.sqlite_measures import SqliteAlertMeasures
 from detent.store.batches.sqlite import SqliteBatches
 from detent.store.contract import CATALOGUE
 from detent.store.entities.sqlite import SqliteEntities
+from detent.store.graphs.sqlite import SqliteGraphs
 from detent.store.jobs.sqlite_effects import SqliteEffects
 from detent.store.jobs.sqlite_lists import SqliteLists
 from detent.store.jobs.sqlite_retention import SqliteRetention
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 class SqliteVerbs(
     SqliteWorkflows,
+    SqliteGraphs,
     SqliteOps,
     SqliteEffects,
     SqliteRowByRow,

@@ -3,7 +3,8 @@
 CREATE OR REPLACE FUNCTION detent.child_group_follows_job() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 DECLARE
-  g detent.child_group;
+  g     detent.child_group;
+  noted text;
 BEGIN
   UPDATE detent.child_group c
      SET succeeded = c.succeeded + (NEW.state = 'succeeded')::integer - (OLD.state = 'succeeded')::integer,
@@ -13,6 +14,11 @@ BEGIN
      AND c.first_id = (SELECT x.first_id FROM detent.child_group x
                         WHERE x.parent_id = NEW.parent_id AND x.first_id <= NEW.id ORDER BY x.first_id DESC LIMIT 1)
   RETURNING c.* INTO g;
+  -- A child without a group may be a node: graphs follow at the end of the statement (`job_moved`), each by its id.
+  IF g.parent_id IS NULL AND current_setting('detent.graph_at_work', true) IS DISTINCT FROM 'on' THEN
+    noted := set_config('detent.nodes', concat(current_setting('detent.nodes', true), ',', NEW.id), true);
+    noted := set_config('detent.moved', concat(current_setting('detent.moved', true), ','), true);
+  END IF;
   -- A parent that is locked is not waited for: the lock order is child, group, parent.
   IF g.closed AND g.succeeded + g.failed + g.dead = g.total AND NEW.finished_at IS NOT NULL THEN
     CASE detent.workflow_wake_up(NEW.parent_id, detent.clock())

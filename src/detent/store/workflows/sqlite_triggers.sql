@@ -37,4 +37,9 @@ BEGIN
        SELECT 1 FROM detent_job p
          JOIN detent_ready r ON r.lane_id = detent_waiting.lane_id AND r.ready_at = p.due_at AND r.job_id = p.id
         WHERE p.id = NEW.parent_id);
+  -- A node of a graph: what follows from it is in graphs/sqlite_triggers.sql.
+  UPDATE detent_graph_node
+     SET outcome = CASE WHEN NEW.state = 'succeeded' THEN 'succeeded' WHEN NEW.state IN ('failed', 'cancelled') THEN 'failed' END,
+         lost_by = NULL
+   WHERE job_id = NEW.id;
 END;

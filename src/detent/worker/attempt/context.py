@@ -17,7 +17,7 @@ from detent.declare.limit import check_spent
 from detent.declare.settings import Settings
 from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
-from detent.errors import InvalidInput, WrongPlace
+from detent.errors import InvalidInput, NotFound, ResultExpired, WrongPlace
 from detent.model import fork_count, json_codec
 from detent.model.ids import Ids
 from detent.model.limit_records import Charge
@@ -168,6 +168,20 @@ class AttemptContext:
             self._kept_charge = charge
         else:
             self._sink.charge(charge)
+
+    def result_of(self, node: str, kind: Any = Any) -> Any:
+        found = self._store.node_result(self.job_id, node)
+        asked = f"ctx.result_of({node!r})"
+        if found is None:
+            raise NotFound("node", f"{node!r} in the graph of job {self.job_id}")
+        if found.state != "succeeded":
+            # Whether it succeeds in time would be chance, unless it is before this node.
+            raise WrongPlace(asked, f"while that node is {found.state}", "in a node after it: graph.add(…, after=[…])")
+        if found.dropped_at is not None:
+            raise ResultExpired(found.job_id, found.dropped_at)
+        if found.result is None:
+            return None
+        return json_codec.decode(found.result, kind, field=asked, depth_max=self.settings.depth_max)
 
     def commit(self, connection: Any = None) -> Boundary | ForeignBoundary:
         if self._task.options.probe is not None:

@@ -1,8 +1,9 @@
--- C1, R2: a job has succeeded exactly when an execution of it is committed and done, or an operator forced or settled it.
+-- C1, R2: a job has succeeded exactly when an execution of it is committed and done, an operator forced or settled it,
+-- or it is a graph whose nodes have all succeeded.
 WITH said AS (
     SELECT DISTINCT l.job_id
       FROM detent.transition_log l
-     WHERE l.entity = 'job' AND l.job_id IS NOT NULL AND l.to_state = 'succeeded' AND (l.forced OR l.trigger = 'settle')
+     WHERE l.entity = 'job' AND l.job_id IS NOT NULL AND l.to_state = 'succeeded' AND (l.forced OR l.trigger IN ('settle', 'complete'))
   ),
   found AS (
     SELECT j.id,

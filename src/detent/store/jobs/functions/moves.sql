@@ -4,6 +4,7 @@
 --          without state if there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
 -- refuses: committed jobs; failed and quarantined jobs
+-- To cancel a graph cancels its nodes.
 CREATE OR REPLACE FUNCTION detent.job_cancel_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
 RETURNS TABLE (ord integer, state text, committed_attempt integer, refused boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
@@ -26,6 +27,9 @@ BEGIN
     IF detent.is_job_move('cancel', j.state, 'cancelled') THEN
       PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
       state := 'cancelled';
+      IF j.task = 'detent.graph' THEN
+        PERFORM detent.graph_cancel(j.id, p_actor, p_reason, t);
+      END IF;
     ELSIF j.state = 'running' AND j.committed_at IS NULL THEN
       IF j.cancel_requested_at IS NULL THEN
         n := detent.job_now(j, t);
@@ -82,6 +86,9 @@ BEGIN
     moved := moved AND busy_run_id IS NULL AND carried_run_id IS NULL;
     IF moved THEN
       PERFORM detent.job_back(j, p_actor, p_reason, t);
+      IF j.task = 'detent.graph' THEN
+        PERFORM detent.graph_retry(j.id, p_actor, p_reason, t);
+      END IF;
     END IF;
     RETURN NEXT;
   END LOOP;

@@ -71,8 +71,8 @@ BEGIN
 END $$;
 
 -- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
--- with the run, not before it; and children stay while their parent may ask for them. (Not the whole job: to hand it over would
--- read its payload.)
+-- with the run, not before it; and children stay while their parent may ask for them, nodes as long as their graph. (Not the whole
+-- job: to hand it over would read its payload.)
 CREATE OR REPLACE FUNCTION detent.job_may_go(
   p_finished_at timestamptz, p_run_id bigint, p_parent_id bigint, p_before timestamptz
 ) RETURNS boolean
@@ -81,7 +81,8 @@ BEGIN
   RETURN p_finished_at < p_before
      AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id))
      AND (p_parent_id IS NULL OR NOT EXISTS (
-           SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined')));
+           SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+          AND NOT EXISTS (SELECT 1 FROM detent.graph g WHERE g.job_id = p_parent_id));
 END $$;
 
 -- Delete jobs, which are locked and may go, with all their records. The job first: the guards let records go only when their
@@ -144,6 +145,11 @@ BEGIN
     DELETE FROM detent.workflow_signal g WHERE g.job_id = ANY (p_ids);
     DELETE FROM detent.child_group g WHERE g.parent_id = ANY (p_ids);
     DELETE FROM detent.wake_request r WHERE r.job_id = ANY (p_ids);
+  END IF;
+  IF EXISTS (SELECT 1 FROM detent.graph) THEN
+    DELETE FROM detent.job_after a USING detent.graph_node n WHERE n.graph_id = ANY (p_ids) AND a.job_id = n.job_id;
+    DELETE FROM detent.graph_node n WHERE n.graph_id = ANY (p_ids);
+    DELETE FROM detent.graph g WHERE g.job_id = ANY (p_ids);
   END IF;
 END $$;
 

@@ -1183,3 +1183,46 @@ CREATE TABLE detent.child_group (
   CONSTRAINT child_group_one_per_range UNIQUE (parent_id, first_id),
   CONSTRAINT child_group_counts_are_possible CHECK (succeeded >= 0 AND failed >= 0 AND dead >= 0 AND succeeded + failed + dead <= total)
 ) WITH (fillfactor = 50);
+
+-- Graphs of jobs. The job of a graph is claimed by no worker: it ends with the last of its nodes.
+-- failed  how many nodes are failed or cancelled
+CREATE TABLE detent.graph (
+  job_id    bigint  NOT NULL,
+  name      text    NOT NULL,
+  total     integer NOT NULL,
+  succeeded integer NOT NULL DEFAULT 0,
+  failed    integer NOT NULL DEFAULT 0,
+  CONSTRAINT graph_pkey PRIMARY KEY (job_id),
+  CONSTRAINT graph_counts_are_possible CHECK (total >= 1 AND succeeded >= 0 AND failed >= 0 AND succeeded + failed <= total)
+) WITH (fillfactor = 50);
+
+-- Nodes of graphs.
+-- blocked  how many of its rows in job_after are not met. While there are any, the job is due never
+-- outcome  succeeded, or failed if its job is failed or cancelled; NULL while it has not ended for good
+-- lost_by  the node that ended without success, which is why this one was cancelled
+CREATE TABLE detent.graph_node (
+  graph_id bigint  NOT NULL,
+  name     text    COLLATE "C" NOT NULL,
+  job_id   bigint  NOT NULL,
+  blocked  integer NOT NULL,
+  outcome  text,
+  lost_by  bigint,
+  CONSTRAINT graph_node_pkey PRIMARY KEY (graph_id, name),
+  CONSTRAINT graph_node_of_one_job UNIQUE (job_id),
+  CONSTRAINT graph_node_blocked_is_possible CHECK (blocked >= 0),
+  CONSTRAINT graph_node_outcome_known CHECK (outcome = ANY ('{succeeded,failed}'::text[]))
+) WITH (fillfactor = 50);
+CREATE INDEX graph_node_lost ON detent.graph_node (lost_by) WHERE lost_by IS NOT NULL;
+
+-- Which node follows which: a job starts after others have succeeded (`success`), or ended for good in any way (`end`).
+-- met  whether that has happened. It stays so if the other job is retried
+CREATE TABLE detent.job_after (
+  job_id   bigint  NOT NULL,
+  after_id bigint  NOT NULL,
+  kind     text    NOT NULL,
+  met      boolean NOT NULL DEFAULT false,
+  CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id, kind),
+  CONSTRAINT job_after_kind_known CHECK (kind = ANY ('{success,end}'::text[])),
+  CONSTRAINT job_after_an_earlier_job CHECK (after_id < job_id)
+) WITH (fillfactor = 50);
+CREATE INDEX job_after_by_after ON detent.job_after (after_id);

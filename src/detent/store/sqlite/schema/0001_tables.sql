@@ -1160,3 +1160,46 @@ CREATE TABLE detent_child_group (
   CONSTRAINT child_group_one_per_range UNIQUE (parent_id, first_id),
   CONSTRAINT child_group_counts_are_possible CHECK (succeeded >= 0 AND failed >= 0 AND dead >= 0 AND succeeded + failed + dead <= total)
 ) STRICT, WITHOUT ROWID;
+
+-- Graphs of jobs. The job of a graph is claimed by no worker: it ends with the last of its nodes.
+-- failed  how many nodes are failed or cancelled
+CREATE TABLE detent_graph (
+  job_id    INTEGER NOT NULL,
+  name      TEXT    NOT NULL,
+  total     INTEGER NOT NULL,
+  succeeded INTEGER NOT NULL DEFAULT 0,
+  failed    INTEGER NOT NULL DEFAULT 0,
+  CONSTRAINT graph_pkey PRIMARY KEY (job_id),
+  CONSTRAINT graph_counts_are_possible CHECK (total >= 1 AND succeeded >= 0 AND failed >= 0 AND succeeded + failed <= total)
+) STRICT;
+
+-- Nodes of graphs.
+-- blocked  how many of its rows in job_after are not met. While there are any, the job is due never
+-- outcome  succeeded, or failed if its job is failed or cancelled; NULL while it has not ended for good
+-- lost_by  the node that ended without success, which is why this one was cancelled
+CREATE TABLE detent_graph_node (
+  graph_id INTEGER NOT NULL,
+  name     TEXT    NOT NULL,
+  job_id   INTEGER NOT NULL,
+  blocked  INTEGER NOT NULL,
+  outcome  TEXT,
+  lost_by  INTEGER,
+  CONSTRAINT graph_node_pkey PRIMARY KEY (graph_id, name),
+  CONSTRAINT graph_node_of_one_job UNIQUE (job_id),
+  CONSTRAINT graph_node_blocked_is_possible CHECK (blocked >= 0),
+  CONSTRAINT graph_node_outcome_known CHECK (outcome IN ('succeeded', 'failed'))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX detent_graph_node_lost ON detent_graph_node (lost_by) WHERE lost_by IS NOT NULL;
+
+-- Which node follows which: a job starts after others have succeeded (`success`), or ended for good in any way (`end`).
+-- met  whether that has happened. It stays so if the other job is retried
+CREATE TABLE detent_job_after (
+  job_id   INTEGER NOT NULL,
+  after_id INTEGER NOT NULL,
+  kind     TEXT    NOT NULL,
+  met      INTEGER NOT NULL DEFAULT 0,
+  CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id, kind),
+  CONSTRAINT job_after_kind_known CHECK (kind IN ('success', 'end')),
+  CONSTRAINT job_after_an_earlier_job CHECK (after_id < job_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX detent_job_after_by_after ON detent_job_after (after_id);

@@ -1,0 +1,1 @@
+"""Graphs: jobs that start when others have ended."""
