@@ -12,6 +12,7 @@ from detent.model.records import NewJob
 __all__ = [
     "NEVER",
     "Arrived",
+    "CancelFound",
     "ChildGroupRow",
     "JobTree",
     "NewSignal",
@@ -190,10 +191,18 @@ class Park(Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     parked_for: str = ""  # for people: what the workflow waits for
     begun_after: float | None = None  # as in `Finish`
+    undoes: bool = False  # it has steps to undo: if a cancel was requested, it does not park
 
 
 class Parked(Struct, frozen=True):
     """The attempt has ended, and the job waits without a worker."""
+
+    job_id: int
+    attempt: int
+
+
+class CancelFound(Struct, frozen=True):
+    """A cancel was requested, and the workflow has steps to undo: the attempt goes on."""
 
     job_id: int
     attempt: int

@@ -310,6 +310,7 @@ class WorkflowRun:
             until=until,
             parked_for=", ".join(dict.fromkeys(one.words for one in self.parking))[:500],
             begun_after=begun_after,
+            undoes=bool(self.undoables) and self.options.undo == "on_failure",
         )
 
     def suspend(self, wait: PendingWait) -> ParkAttempt:

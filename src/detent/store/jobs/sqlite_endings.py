@@ -99,7 +99,8 @@ SELECT job_id, count(*) FROM detent_execution
 """
 # Times are no progress.
 _PROGRESSED = """
-SELECT w.job_id FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
+SELECT w.job_id, w.undoing_since IS NOT NULL
+  FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
  CROSS JOIN detent_job j ON j.id = w.job_id
  WHERE EXISTS (SELECT 1 FROM detent_workflow_step s
                 WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.attempt = j.attempt
@@ -277,17 +278,19 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
     def _end_as(self, job: Job, item: Abort, worker: str, now: int, *, due_at: int | None = None) -> _End:
         """End an attempt by the rules, without checking who asks. A parked job is due at `due_at`."""
         is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
-        if self._progressed([job.id]):
-            job = _counted_anew(job)
+        progressed = self._progressed([job.id])
+        if job.id in progressed:
+            job = _counted_anew(job, undoing=progressed[job.id] and item.outcome in _MAY_BE_UNKNOWN)
         end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)
         if due_at is not None and end.outcome == "parked" and end.state == "pending":
             end = end._replace(due_at=max(due_at, end.at), expires_at=None)
         self._end([end])
         return end
 
-    def _progressed(self, ids: Iterable[int]) -> set[int]:
-        """Return those of these jobs that are workflows whose running attempt has recorded anything but times."""
-        return {row[0] for row in self._db.rows(_PROGRESSED, (ids_json(ids),))}
+    def _progressed(self, ids: Iterable[int]) -> dict[int, bool]:
+        """Return those of these jobs that are workflows whose running attempt has recorded anything but times, and
+        whether their steps are being undone."""
+        return {job_id: bool(undoing) for job_id, undoing in self._db.rows(_PROGRESSED, (ids_json(ids),))}
 
     def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         return self._reap(limit, None, grace)
@@ -330,7 +333,8 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         committed: dict[int, int] = dict(self._db.rows(_COMMITTED_BEFORE, (ids_json(job.id for job in jobs),)))
         progressed = self._progressed(job.id for job in jobs)
         ends: list[_End] = []
-        for job in (_counted_anew(job) if job.id in progressed else job for job in jobs):
+        for found in jobs:
+            job = _counted_anew(found, undoing=progressed[found.id]) if found.id in progressed else found
             late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
             if job.id in committed:
                 ends.append(_given_back(job, late, job.lease_worker, now))
@@ -473,9 +477,9 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
     return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at, item.suspect)
 
 
-def _counted_anew(job: Job) -> Job:
-    """Return a job whose attempt counts as the first one."""
-    return job._replace(spared=max(job.spared, job.attempt - 1))
+def _counted_anew(job: Job, *, undoing: bool) -> Job:
+    """Return a job whose attempt counts as the first one; as none if it has undone steps, since the undo must go on."""
+    return job._replace(spared=max(job.spared, job.attempt - (not undoing)))
 
 
 def _is_stale(job: Job, outcome: Outcome) -> bool:

@@ -15,6 +15,7 @@ from typing import Protocol
 from detent.errors import DetentError, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound
 from detent.model.workflow_records import (
     Arrived,
+    CancelFound,
     ChildGroupRow,
     NewSignal,
     NewStep,
@@ -86,13 +87,14 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost)
-    def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | DetentError]:
+    def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | CancelFound | DetentError]:
         """End attempts whose functions wait: wait rows replace earlier ones, and the job is pending and due at `until`,
         or at once if anything of `on` has arrived. Its expiry is dropped, and the attempt is spared; if it has recorded
         anything but times (`sleep`, `deadline`, `timeout`), so are all attempts before it, and `parks` starts from
         zero.
 
-        A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled.
+        A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled; or
+        if the workflow `undoes`, nothing is changed, and the answer is `CancelFound`.
         Only by the holder. A signal that is sent at the same moment is either seen here or wakes the job."""
         ...
 

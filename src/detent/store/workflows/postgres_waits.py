@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detent.errors import DetentError, LeaseLost
-from detent.model.workflow_records import Arrived, NewStep, NewWait, Park, Parked, Pending, UndoBegun
+from detent.model.workflow_records import Arrived, CancelFound, NewStep, NewWait, Park, Parked, Pending, UndoBegun
 from detent.store.postgres.statement import Row, Statement, flags, numbers, texts, times, utc
 from detent.store.postgres.verb_base import VerbBase, requeues, runs, runs_each
 from detent.store.workflows.postgres_steps import flags_of, ran_us
@@ -21,9 +21,10 @@ SELECT ord, answer, n, kind, value, at, instead
                            %s::bigint[], %s::text[], %s::text[], %s::integer[], %s::text[])
 """
 _PARK = """
-SELECT ord, instead
+SELECT ord, instead, cancel
   FROM detent.workflow_park_v1(%s::bigint[], %s::integer[], %s::integer[], %s::integer[], %s::timestamptz[], %s::text[],
-                               %s::bigint[], %s::integer[], %s::text[], %s::text[], %s::boolean[], %s::text)
+                               %s::bigint[], %s::integer[], %s::text[], %s::text[], %s::boolean[], %s::text,
+                               %s::boolean[])
 """
 _CONTINUE = "SELECT detent.workflow_continue_v1(%s::bigint, %s::integer, %s::text, %s::text)"
 _UNDO = "SELECT instead, cause FROM detent.undo_begin_v1(%s::bigint, %s::integer, %s::text)"
@@ -81,15 +82,16 @@ def _looked(item: NewWait, row: Row) -> Arrived | Pending | DetentError:
     return Arrived(item.job_id, item.attempt, n, kind, value, utc(at))
 
 
-def workflow_park(items: Sequence[Park], worker: str) -> Statement[list[Parked | DetentError]]:
+def workflow_park(items: Sequence[Park], worker: str) -> Statement[list[Parked | CancelFound | DetentError]]:
     order = sorted(range(len(items)), key=lambda n: items[n].job_id)
     by_job = [items[n] for n in order]
 
-    def decode(rows: Sequence[Row]) -> list[Parked | DetentError]:
-        answers: list[Parked | DetentError] = [Parked(item.job_id, item.attempt) for item in items]
-        for place, instead in rows:
+    def decode(rows: Sequence[Row]) -> list[Parked | CancelFound | DetentError]:
+        answers: list[Parked | CancelFound | DetentError] = [Parked(item.job_id, item.attempt) for item in items]
+        for place, instead, cancel in rows:
             item = by_job[place - 1]
-            answers[order[place - 1]] = LeaseLost(item.job_id, item.attempt, instead)
+            found = CancelFound(item.job_id, item.attempt)
+            answers[order[place - 1]] = found if cancel else LeaseLost(item.job_id, item.attempt, instead)
         return answers
 
     params = (
@@ -105,6 +107,7 @@ def workflow_park(items: Sequence[Park], worker: str) -> Statement[list[Parked |
         texts(one.name for item in by_job for one in item.on),
         flags(one.settled for item in by_job for one in item.on),
         worker,
+        flags(item.undoes for item in by_job),
     )
     return Statement(_PARK, params, decode)
 

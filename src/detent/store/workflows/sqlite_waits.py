@@ -17,6 +17,7 @@ from detent.model.records import Abort
 from detent.model.workflow_records import (
     NEVER,
     Arrived,
+    CancelFound,
     NewStep,
     NewWait,
     Park,
@@ -173,7 +174,7 @@ class SqliteWaits(SqliteSteps):
             return recorded
         return Arrived(item.job_id, item.attempt, None, kind, value, recorded.done_at)
 
-    def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | DetentError]:
+    def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | CancelFound | DetentError]:
         now = self._now()
         held = self._held((item.job_id for item in items), now)
         jobs = self._jobs(held)
@@ -181,12 +182,14 @@ class SqliteWaits(SqliteSteps):
 
     def _park(
         self, item: Park, held: dict[int, Held], jobs: dict[int, Job], worker: str, now: int
-    ) -> Parked | DetentError:
+    ) -> Parked | CancelFound | DetentError:
         holder = held.get(item.job_id)
         if holder is None or holder.attempt != item.attempt:
             if self._ended_as(item.job_id, item.attempt, "parked"):
                 return Parked(item.job_id, item.attempt)
             return self._why_not(item.job_id, item.attempt, now)
+        if item.undoes and jobs[item.job_id].cancel_requested_at is not None:
+            return CancelFound(item.job_id, item.attempt)
         holder = self._begun(holder, item.version, item.generation)
         arrived = self._arrival(item.job_id, holder.generation or 1, item.on) is not None
         until = _NEVER if item.until is None else min(to_micros(item.until, field="until"), _NEVER)

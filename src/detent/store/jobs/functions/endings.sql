@@ -82,6 +82,10 @@ BEGIN
   IF j.attempt - j.spared > 1 AND detent.workflow_progressed(j.id, j.attempt) THEN
     j.spared := j.attempt - 1;
   END IF;
+  -- An undo that has undone steps must go on.
+  IF p_outcome IN ('expired', 'crashed', 'timed_out') AND detent.workflow_undoing(j.id, j.attempt) THEN
+    j.spared := j.attempt;
+  END IF;
   free := p_outcome IN ('released', 'snoozed', 'throttled', 'parked');
   IF p_outcome = 'expired' THEN
     free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e

@@ -342,3 +342,11 @@ BEGIN
       JOIN detent.workflow_step s ON s.job_id = w.job_id AND s.generation = w.generation AND s.attempt = p_attempt
      WHERE w.job_id = p_job_id AND s.kind <> ALL ('{sleep,deadline,timeout}'::text[]));
 END $$;
+
+-- Whether the steps of a workflow are being undone, and this attempt has made progress.
+CREATE OR REPLACE FUNCTION detent.workflow_undoing(p_job_id bigint, p_attempt integer) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (SELECT 1 FROM detent.workflow w WHERE w.job_id = p_job_id AND w.undoing_since IS NOT NULL)
+     AND detent.workflow_progressed(p_job_id, p_attempt);
+END $$;

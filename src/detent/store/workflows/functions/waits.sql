@@ -203,16 +203,17 @@ END $$;
 -- workflow_park: end attempts whose functions wait.
 -- takes:   jobs (in order) and attempts; version and generation of the workflow, in case nothing was recorded yet; when the wait ends
 --          (null: never); what it is for, for people; how many microseconds after the claim the function was called; how many things
---          each waits for; then those things, one after the other; the worker's name
--- gives:   a row for each item that was refused, with what was found
+--          each waits for; then those things, one after the other; the worker's name; whether the workflow has steps to undo
+-- gives:   a row for each item that was refused, with what was found; or with `cancel`, if a cancel was requested and there are
+--          steps to undo: then nothing is changed
 -- locks:   the jobs, by id. What has arrived is read under the lock, so no signal is missed: whoever sends one either had the lock
 --          before, or finds the job locked and leaves a wake request
 -- refuses: callers that are not the holder, a committed attempt
 CREATE OR REPLACE FUNCTION detent.workflow_park_v1(
   p_ids bigint[], p_attempts integer[], p_versions integer[], p_generations integer[], p_untils timestamptz[],
   p_parked_fors text[], p_begun bigint[], p_ons integer[], p_on_kinds text[], p_on_names text[], p_on_settled boolean[],
-  p_worker text
-) RETURNS TABLE (ord integer, instead text)
+  p_worker text, p_undoes boolean[]
+) RETURNS TABLE (ord integer, instead text, cancel boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -234,8 +235,14 @@ BEGIN
     IF instead IS NOT NULL THEN
       IF NOT EXISTS (SELECT 1 FROM detent.execution e
                       WHERE e.job_id = p_ids[i] AND e.attempt = p_attempts[i] AND e.outcome = 'parked') THEN
+        cancel := false;
         RETURN NEXT;
       END IF;
+      CONTINUE;
+    END IF;
+    IF p_undoes[i] AND j.cancel_requested_at IS NOT NULL THEN
+      cancel := true;
+      RETURN NEXT;
       CONTINUE;
     END IF;
     IF p_begun[i] IS NOT NULL THEN

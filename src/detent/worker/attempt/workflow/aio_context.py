@@ -15,6 +15,7 @@ from detent.client.transaction import AsyncOpenTx
 from detent.declare.task import Call
 from detent.declare.workflow import is_async
 from detent.errors import DetentError, ParkSwallowed
+from detent.model.workflow_records import CancelFound
 from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park
 from detent.worker.attempt.workflow.context import StepTx
 from detent.workflow.aio_surface import AioSurface
@@ -204,7 +205,9 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
                 if not is_park(error):
                     raise
                 await self._park()
-                raise ParkAttempt from None
+                if self.parked:
+                    raise ParkAttempt from None
+                return await self._undo_cancelled()
 
         return run
 
@@ -255,7 +258,14 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             )
         if isinstance(answer, DetentError):
             raise answer
-        self.parked = True
+        self.parked = not isinstance(answer, CancelFound)
+
+    async def _undo_cancelled(self) -> None:
+        """Undo the steps of a workflow that was cancelled when it was about to park."""
+        cancelled = self.find_cancel()
+        await asyncio.to_thread(self.begin_undo, cancelled)
+        await self.drive(undo_steps(self.run))
+        self.end_undone(cancelled)
 
 
 async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from detent.declare.settings import Settings
-from detent.declare.signals import Fatal, Snooze, Throttled
+from detent.declare.signals import Fatal, JobCancelled, Snooze, Throttled
 from detent.declare.task import Call, Task
 from detent.errors import DetentError, LeaseLost, WorkflowUndone
 from detent.errors.database import OUTAGES
@@ -89,6 +89,12 @@ class BaseWorkflowContext(AttemptContext):
             raise answer
         self.run.cause = answer.cause
         self.event(f"undoing {len(self.run.undoables)} steps", level="warning")
+
+    def find_cancel(self) -> JobCancelled:
+        """Note that a cancel was requested, and go on without waits; return the error with which the workflow ends."""
+        self.run.parking.clear()
+        self.request_cancel()
+        return JobCancelled()
 
     def begin_again(self) -> None:
         """Begin a new generation if all steps are undone and the job was retried; prepare a replay if they are not."""

@@ -13,6 +13,7 @@ from detent.client.transaction import OpenTx
 from detent.declare.task import Call
 from detent.declare.workflow import StepCall
 from detent.errors import DetentError, InvalidInput, ParkSwallowed
+from detent.model.workflow_records import CancelFound
 from detent.worker.attempt.workflow.base_context import BaseWorkflowContext, StepBlock, StepOnRecord, is_park
 from detent.workflow.branch import current_branch, inside_step
 from detent.workflow.plain_surface import PlainSurface
@@ -141,7 +142,9 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
                 if not is_park(error):
                     raise
                 self._park()
-                raise ParkAttempt from None
+                if self.parked:
+                    raise ParkAttempt from None
+                return self._undo_cancelled()
 
         return run
 
@@ -176,4 +179,11 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             answer = self._store.workflow_continue(self.job_id, self.attempt, continues_with, self._sink.steps.worker)
         if isinstance(answer, DetentError):
             raise answer
-        self.parked = True
+        self.parked = not isinstance(answer, CancelFound)
+
+    def _undo_cancelled(self) -> None:
+        """Undo the steps of a workflow that was cancelled when it was about to park."""
+        cancelled = self.find_cancel()
+        self.begin_undo(cancelled)
+        self.drive(undo_steps(self.run))
+        self.end_undone(cancelled)
