@@ -17,7 +17,7 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from detent import Context
+from detent import Context, WorkflowContext
 from detent.client.job import JobSnapshot
 from detent.errors import (
     DatabaseUnreachable,
@@ -180,6 +180,22 @@ def test_moves_belong_to_the_transaction_too(shop: Shop, hand: Hand) -> None:
     assert (pending.refresh().state, dead.refresh().state) == ("cancelled", "succeeded")
 
 
+def test_a_signal_belongs_to_the_transaction_too(shop: Shop, hand: Hand) -> None:
+    @shop.app.workflow(name="expense")
+    def expense(ctx: WorkflowContext) -> None:
+        ctx.wait_for("decision")
+
+    job = expense.enqueue()
+    client = shop.app.using(hand.connection)
+    client.signal(job, "decision", {"approved": False}, actor="ann")
+    hand.rollback()
+    assert shop.app.store.signal_list(job.id) == []
+    assert client.signal(job.id, "decision", {"approved": True}, dedupe="one", reason="she said so").created
+    hand.commit()
+    (kept,) = shop.app.store.signal_list(job.id)
+    assert (kept.payload, kept.dedupe, kept.reason) == ('{"approved":true}', "one", "she said so")
+
+
 def test_a_handle_outlives_the_connection(shop: Shop) -> None:
     with driver(shop.url) as hand:
         job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7))
@@ -299,10 +315,12 @@ def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -
         assert conflict.value.job_id == taken.id
         assert (await client.cancel(pending.id, actor="ana")).state == "cancelled"
         assert (await client.retry(dead.id, actor="ana")).changed
+        assert (await client.signal(job, "decision", [1])).created
         assert len(shop.app.jobs.list()) == 3
         await connection.commit()
         assert shop.app.jobs.list()[:-3] == [*jobs[::-1], job]
         assert (await job.refresh()).row.priority == 3
+        assert [one.payload for one in shop.app.store.signal_list(job.id)] == ["[1]"]
 
     asyncio.run(kind(shop, work))
     assert (pending.refresh().state, dead.refresh().state) == ("cancelled", "pending")

@@ -1,0 +1,87 @@
+"""Workflows over HTTP: looking at them, and sending signals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from detent import Step, WorkflowContext
+from tests.http.conftest import World
+
+API = "/api/v1/workflows"
+
+
+@pytest.fixture
+def parked(world: World) -> str:
+    """A workflow that waits for a decision; its id."""
+
+    def expense(ctx: WorkflowContext, report: int) -> Any:
+        ctx.step("ask", lambda: {"report": report})
+        ctx.step(Step("password", secret=True), lambda: "hunter2")
+        ctx.set_status(waits_for="the boss")
+        return ctx.wait_for("decision", timeout=3600)
+
+    world.app.workflow(name="expense")(expense)
+    made: str = world.post("jobs", task="expense", payload={"report": 7}, key="report-7")["id"]
+    world.harness.work()
+    return made
+
+
+def test_a_parked_workflow(world: World, parked: str) -> None:
+    """What a person asks about it; the value of a secret step is in no answer."""
+    found = world.get(f"workflows/{parked}")
+    assert (found["id"], found["state"], found["parked_for"]) == (parked, "parked", "signal decision")
+    assert (found["status"], found["unread"], found["version"]) == ({"waits_for": "the boss"}, 0, 1)
+    assert [one["id"] for one in world.get("workflows", task="expense", state="parked")["items"]] == [parked]
+    assert world.get("workflows", version=2)["items"] == []
+    (wait,) = world.get("workflows/waits", signal="decision")["items"]
+    assert (wait["job_id"], wait["kind"], wait["name"]) == (parked, "signal", "decision")
+    assert world.get("workflows/versions")["items"] == [{"task": "expense", "version": 1, "workflows": 1}]
+    steps = world.get(f"workflows/{parked}/steps")["items"]
+    assert [(one["path"], one["value"]) for one in steps[:2]] == [("ask", {"report": 7}), ("password", "[redacted]")]
+    tree = world.get(f"workflows/{parked}/tree")
+    assert [(one["id"], one["depth"], one["state"]) for one in tree["nodes"]] == [(parked, 0, "parked")]
+    assert "for signal 'decision', until" in world.get(f"jobs/{parked}/why")["why"]
+    for path in (f"{API}/{parked}", f"{API}/{parked}/steps", f"{API}/{parked}/tree", f"/api/v1/jobs/{parked}/details"):
+        assert "hunter2" not in world.http.get(path).text
+
+
+def test_a_signal_by_id(world: World, parked: str) -> None:
+    body = {"name": "decision", "payload": {"approved": True}, "dedupe": "mail-1", "reason": "she said so"}
+    for created in (True, False):
+        answer = world.post(f"workflows/{parked}/signal", **body)
+        assert (answer["job_id"], answer["created"]) == (parked, created)
+    (kept,) = world.app.store.signal_list(int(parked))
+    assert (kept.actor, kept.reason) == ("ana", "she said so")
+    world.harness.work()
+    assert world.get(f"jobs/{parked}")["result"] == {"approved": True}
+    late = world.http.post(f"{API}/{parked}/signal", json={"name": "decision"})
+    assert (late.status_code, late.json()["title"]) == (409, "JobEnded")
+
+
+def test_a_signal_by_key_starts_what_is_not_there(world: World, parked: str) -> None:
+    assert world.post("workflows/signal", key="report-7", name="decision", payload="yes")["job_id"] == parked
+    assert world.http.post(f"{API}/signal", json={"key": "report-8", "name": "decision"}).status_code == 404
+    start = {"task": "expense", "payload": {"report": 8}}
+    made = world.post("workflows/signal", key="report-8", name="decision", payload=1, start=start)["job_id"]
+    assert world.post("workflows/signal", key="report-8", name="decision", start=start)["job_id"] == made
+    world.harness.work()
+    assert world.get(f"jobs/{made}")["result"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("{id}/signal", {}, 422),
+        ("{id}/signal", {"name": "a/b"}, 422),
+        ("{id}/signal", {"name": "decision", "payload": "x" * 2_000_000}, 422),
+        ("999/signal", {"name": "decision"}, 404),
+        ("signal", {"key": "k", "name": "n", "start": {"task": "add", "payload": {"a": 1, "b": 1}}}, 422),
+        ("signal", {"key": "k", "name": "n", "start": {"task": "none"}}, 404),
+    ],
+)
+def test_what_is_refused(world: World, parked: str, path: str, body: dict[str, Any], status: int) -> None:
+    answer = world.http.post(f"{API}/{path.format(id=parked)}", json=body)
+    assert answer.status_code == status, answer.text
+    assert world.app.store.signal_list(int(parked)) == []
