@@ -111,7 +111,7 @@ def test_events_for_outgoing_webhooks_have_no_secrets(harness: Harness) -> None:
     harness.work()
     announcements = app.announcements
     assert announcements is not None
-    announcements.announce_failures([(job.id, 1)])
+    announcements.announce_ends([(job.id, 1)])
     (delivery,) = app.jobs.list(task="detent.webhook")
     assert "was declined" in delivery.row.payload
     assert not CANARY.search(delivery.row.payload)

@@ -56,18 +56,21 @@ class Deadly:
 
 
 moving = announcements._moving
-announce_failures = announcements.Announcements.announce_failures
+announce_ends = announcements.Announcements.announce_ends
 
 
-def deadly_moving(name: str, before: str, after: str, jobs: Sequence[NewJob]) -> Callable[[Any], bool]:
-    move = moving(name, before, after, jobs)
+def deadly_moving(
+    name: str, before: str, after: str, jobs: Sequence[NewJob], ending: Sequence[tuple[int, int, str]]
+) -> Callable[[Any], bool]:
+    move = moving(name, before, after, jobs, ending)
     return lambda verbs: move(Deadly(verbs))
 
 
-def deadly_announce(self: announcements.Announcements, failures: Sequence[tuple[int, int]]) -> None:
-    announce_failures(self, failures)
+def deadly_announce(self: announcements.Announcements, ends: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    unended = announce_ends(self, ends)
     die_at("failures")
+    return unended
 
 
 announcements._moving = deadly_moving
-announcements.Announcements.announce_failures = deadly_announce  # type: ignore[method-assign]
+announcements.Announcements.announce_ends = deadly_announce  # type: ignore[method-assign]

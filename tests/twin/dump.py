@@ -96,6 +96,7 @@ NOT_COMPARED = {
     "token",  # nothing that the machine does touches it
     "task_secret",  # likewise
     "webhook_target",
+    "announced_task",
     *COUNTS,
     *ALERTS,
     *BATCHES,

@@ -10,16 +10,18 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from detent import Change, Context, Detent, Retry
+from detent import Change, Context, Detent, JobCancelled, Retry
 from detent.errors import DatabaseBusy, InvalidInput, InvalidSetting
 from detent.model.records import NewJob
 from detent.testing.harness import Harness
 from detent.webhooks.announcements import Announcements
 from detent.webhooks.outgoing import DELIVERY_TASK
+from tests.contract.jobs.sample_jobs import claim
 from tests.webhooks.canary import Canary, canary
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -98,7 +100,7 @@ def test_a_failed_job_is_delivered_once_and_signed(shop: Shop) -> None:
     shop.notify()
     dead, failed = shop.fail.enqueue("7"), shop.fail_softly.enqueue()
     shop.work()
-    shop.announcements.announce_failures([(dead.id, 1), (failed.id, 1)])
+    shop.announcements.announce_ends([(dead.id, 1), (failed.id, 1)])
     shop.work()
     assert sorted((one["type"], one["data"]["job_id"]) for one in shop.received()) == sorted(
         [("job.quarantined", str(dead.id)), ("job.failed", str(failed.id))]
@@ -148,6 +150,86 @@ def test_only_what_a_target_asks_for(shop: Shop) -> None:
     assert [(one.payload["target"], one.payload["event"]["type"]) for one in shop.deliveries()] == [
         ("one", "job.quarantined")
     ]
+
+
+def test_successes_are_told_if_they_are_asked_for(shop: Shop) -> None:
+    """Each once, by name of the type and of the task only; other tasks cost nothing."""
+
+    @shop.app.task(name="ship")
+    def ship(ctx: Context, order: int) -> str:
+        return "shipped"
+
+    @shop.app.task(name="other")
+    def other(ctx: Context) -> None: ...
+
+    shop.notify("all")
+    shop.notify("erp", on=("job.succeeded",), tasks=[ship])
+    hooked: list[int] = []
+    shop.app.on_failure(lambda job: hooked.append(job.id))
+    shop.work()
+    first, second = ship.enqueue(1), ship.enqueue(2)
+    other.enqueue()
+    shop.work()
+    shop.announcements.announce_ends([(first.id, 1)])
+    shop.work()
+    told = [(one.payload["target"], one.payload["event"]["data"]) for one in shop.deliveries()]
+    assert [(target, data["job_id"], data["state"]) for target, data in told] == [
+        ("erp", str(first.id), "succeeded"),
+        ("erp", str(second.id), "succeeded"),
+    ]
+    assert "shipped" not in str(told)
+    assert (hooked, shop.app.store.failure_report_take(["ship", "other"], 10, 60)) == ([], [])
+
+
+def test_a_job_that_is_declared_done_has_succeeded(shop: Shop) -> None:
+    shop.notify(on=("job.succeeded",), tasks=[shop.fail])
+    shop.work()
+    job = shop.fail.enqueue()
+    shop.work()
+    job.force("succeeded", actor="ana", reason="done by hand")
+    shop.work()
+    (delivery,) = shop.deliveries()
+    event = delivery.payload["event"]
+    assert (event["type"], event["data"]["actor"], event["data"]["reason"]) == ("job.succeeded", "ana", "done by hand")
+
+
+def test_cancelled_jobs_are_told_of(shop: Shop) -> None:
+    """One that waited, one that was discarded, and one that ran: the request is no event, the end is."""
+
+    @shop.app.task(name="run")
+    def run(ctx: Context) -> None:
+        shop.app.jobs.get(ctx.job_id).cancel(actor="ana", reason="too slow")
+        raise JobCancelled
+
+    shop.notify(on=("job.cancelled",))
+    shop.work()
+    waiting = shop.app.enqueue(run.call(), due_at=shop.harness.clock.now() + timedelta(days=1))
+    waiting.cancel(actor="ben")
+    dead, running = shop.fail.enqueue(), run.enqueue()
+    shop.work()
+    dead.discard(actor="ben", reason="not needed")
+    shop.work()
+    told = {one.payload["event"]["data"]["job_id"]: one.payload["event"]["data"] for one in shop.deliveries()}
+    assert {job.id: told[str(job.id)]["state"] for job in (waiting, dead, running)} == dict.fromkeys(
+        (waiting.id, dead.id, running.id), "cancelled"
+    )
+    assert len(shop.deliveries()) == 3
+    assert (told[str(dead.id)]["trigger"], told[str(dead.id)]["reason"]) == ("discard", "not needed")
+    assert told[str(running.id)]["attempt"] == 1
+
+
+def test_a_job_is_told_of_only_when_it_has_ended(shop: Shop) -> None:
+    """A request to cancel a running job is read at once; the job may end much later."""
+    shop.notify(on=("job.cancelled",))
+    job = shop.fail.enqueue()
+    (held,) = claim(shop.app.store, tasks=["fail"])
+    assert shop.announcements.announce_ends([(held.job_id, held.attempt)]) == [(job.id, 1)]
+    assert shop.deliveries() == []
+
+
+def test_successes_of_every_task_are_too_many(shop: Shop) -> None:
+    with pytest.raises(InvalidInput, match=r"tasks: found none, for job.succeeded; allowed: the tasks whose successes"):
+        shop.notify(on=("job.succeeded",))
 
 
 def test_a_delivery_that_fails_is_no_event(shop: Shop, receiver: Canary) -> None:

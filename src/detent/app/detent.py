@@ -458,8 +458,11 @@ class Detent(Nouns, WebhookDeclarations, WorkflowDeclarations):
         """Whether an `on_failure` hook is declared."""
         return bool(self._on_failure)
 
-    def tell_failure(self, job_id: int) -> None:
-        """Call the `on_failure` hooks for a job. An error of a hook is logged. For workers."""
+    def tell_failure(self, job_id: int, attempt: int) -> None:
+        """Call the `on_failure` hooks for a job that this attempt failed. Errors of hooks are logged. For workers."""
+        ends = {one.attempt: one.next_state for one in self.store.job_executions(job_id)} if self._on_failure else {}
+        if ends.get(attempt) not in ("failed", "quarantined"):
+            return
         for hook in self._on_failure:
             try:
                 hook(self.jobs.get(job_id))

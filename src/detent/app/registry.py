@@ -32,6 +32,7 @@ from detent.pipeline.tasks import PipelineTasks
 from detent.schedule.cron import check_cron
 from detent.schedule.due_ticks import NEVER, from_now
 from detent.store.contract import Verbs
+from detent.webhooks.announcements import put_announced
 from detent.webhooks.incoming import IncomingWebhook
 from detent.webhooks.outgoing import DELIVERY_TASK, OutgoingWebhook
 
@@ -198,6 +199,7 @@ class Registry:
                 (written if answer == "new" else replaced).append(f"{kind} {name}")
         self._put_times()
         self._put_secrets(replace=again)
+        self._put_announced()
         return Declarations(tuple(written), tuple(replaced), tuple(self.left_schedules()))
 
     def left_schedules(self) -> list[str]:
@@ -238,6 +240,10 @@ class Registry:
         changed = [one for one in declared if known.get(one.task, TaskTimes(task=one.task)) != one]
         if changed:
             store.task_times_put(changed)
+
+    def _put_announced(self) -> None:
+        """Record the tasks whose successes targets of outgoing webhooks are told of."""
+        put_announced(self._engine().store, self.targets, self.tasks)
 
     def _put_secrets(self, *, replace: bool) -> None:
         """Record the secret fields, so that a server that does not know the code redacts them too. Older code that

@@ -109,6 +109,7 @@ class WebhookDeclarations:
           not public is refused at each delivery, unless `webhook_allow` has it.
         - `secret`: `whsec_…`, or `env:NAME` or a function for one. If it is a list, each of them signs.
         - `on`: types of events: `job.failed`, `job.quarantined`, `run.…`, `alert.…`; `run.*` is all of a kind.
+          `job.succeeded`, which needs `tasks`, and `job.cancelled` must be named; `job.*` does not stand for them.
         - `tasks`: tasks, or their names, whose jobs count; default: all. Runs and alerts always count.
         - `timeout`: time limit of a delivery in seconds.
 

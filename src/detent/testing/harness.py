@@ -155,13 +155,18 @@ class Harness:
             self.app.operations.get(operation.id).wait()
             made += 1
         build_ops_recovery_service(self.store).run(self.clock.monotonic())
-        failures = self.store.failure_report_take(sorted(self.app.tasks), _BATCH, self.lease)
         announcements = self.app.announcements
+        if announcements is not None and announcements.put_announced():
+            while self.store.counts_fold(_BATCH):  # successes are put on the list when they are counted
+                pass
+        failures = self.store.failure_report_take(sorted(self.app.tasks), _BATCH, self.lease)
         if announcements is not None:
-            announcements.announce_failures(failures)
+            unended = announcements.announce_ends(failures)
+            self.store.failure_report_keep(unended, 0)
+            failures = [one for one in failures if one not in unended]
             made += announcements.read_record() + announcements.announce_ops_runs()
-        for job_id, _ in failures:
-            self.app.tell_failure(job_id)
+        for failure in failures:
+            self.app.tell_failure(*failure)
         self.store.failure_report_done(failures)
         return made + len(failures) > 0
 

@@ -1,8 +1,9 @@
 """Turns events into delivery jobs, once for each event and target.
 
-Failures of jobs, and ends of ops runs, come from the list that their ending fills in its own transaction. Changes of
-runs and alerts come from the record. Each target has a place in the record, and the place moves in the transaction that
-enqueues the deliveries: after a crash, neither is lost or repeated.
+Failures of jobs, and ends of ops runs, come from the list that their ending fills in its own transaction. Successes of
+announced tasks join them when they are counted, and running jobs that are to be cancelled when the request is read from
+the record. Changes of runs and alerts, and of jobs by a client, come from the record. Each target has a place in the
+record, and the place moves in the transaction that enqueues the deliveries: after a crash, neither is lost or repeated.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from detent.declare.enqueue import EnqueueOptions, new_job
 from detent.declare.task import Task
 from detent.errors import DetentError, InvalidInput, KeyConflict
 from detent.model.ops_records import OPS_TASK
-from detent.model.records import Enqueued, NewJob
+from detent.model.records import Enqueued, NewJob, RecordFeedLine
 from detent.store.contract import Verbs
 from detent.views.redaction import Redactor
-from detent.webhooks.events import OPS_TYPES, Event, job_event, ops_event, record_event
+from detent.webhooks.events import OPS_TYPES, Event, job_change_event, job_event, ops_event, record_event
 from detent.webhooks.outgoing import OutgoingWebhook
 
-__all__ = ["Announcements"]
+__all__ = ["Announcements", "put_announced"]
 
 log = logging.getLogger("detent.webhooks")
 
@@ -47,19 +48,24 @@ class Announcements:
         self._identity: str | None = None
         self._redactor: Redactor | None = None
 
-    def announce_failures(self, failures: Sequence[tuple[int, int]]) -> None:
-        """Enqueue the deliveries of failed jobs, each a job and an attempt. Repeating it is a no-op."""
+    def announce_ends(self, ends: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Enqueue the deliveries of jobs that ended, each a job and an attempt. Repeating it is a no-op. Return those
+        that have not ended yet: a cancel was requested."""
         watching = [one for one in self._targets.values() if any(kind.startswith("job.") for kind in one.events)]
         if not watching:
-            return
+            return []
         engine = self._engine.find()
-        rows = {row.id: row for row in engine.store.job_get([job_id for job_id, _ in failures]) if row is not None}
+        rows = {row.id: row for row in engine.store.job_get([job_id for job_id, _ in ends]) if row is not None}
         names = {name for one in watching for name in one.tasks} if all(one.tasks for one in watching) else None
         events: list[Event] = []
+        unended: list[tuple[int, int]] = []
         redactor = self._redactor_of(engine)
-        for job_id, attempt in failures:
+        for job_id, attempt in ends:
             row = rows.get(job_id)
             if row is None or (names is not None and row.task not in names):
+                continue
+            if row.state == "running" and row.attempt == attempt:
+                unended.append((job_id, attempt))
                 continue
             made = [one for one in engine.store.job_executions(job_id) if one.attempt == attempt]
             # The event is stored in a job of another task, and leaves the system.
@@ -68,6 +74,7 @@ class Announcements:
         jobs = self._jobs(engine, watching, events)
         if jobs:
             _check(engine.store.job_enqueue(jobs))
+        return unended
 
     def announce_ops_runs(self) -> int:
         """Enqueue the deliveries of ops runs that ended, and return how many ends were on the list."""
@@ -81,6 +88,11 @@ class Announcements:
             engine.store.together(_striking(ended, jobs))
             found += len(ended)
         return found
+
+    def put_announced(self) -> bool:
+        """Record the tasks whose successes are announced, and return whether there are any."""
+        engine = self._engine.find()
+        return put_announced(engine.store, self._targets, engine.tasks)
 
     @property
     def reads_record(self) -> bool:
@@ -110,15 +122,37 @@ class Announcements:
                 break
             if page.next == place:
                 break
-            events = [event for line in page.lines if (event := record_event(line)) is not None]
+            events, ending = self._read_lines(engine, target, page.lines)
             jobs = self._jobs(engine, [target], events)
-            if not store.together(_moving(target.name, place, page.next, jobs)):
+            if not store.together(_moving(target.name, place, page.next, jobs, ending)):
                 break  # another worker was faster
             made += len(jobs)
             place = page.next
             if not page.more:
                 break
         return made
+
+    def _read_lines(
+        self, engine: Engine, target: OutgoingWebhook, lines: Sequence[RecordFeedLine]
+    ) -> tuple[list[Event], list[tuple[int, int, str]]]:
+        """Return the events of these lines, and the running jobs that are to be cancelled: job, attempt and task."""
+        wants_jobs = bool(target.events & {"job.succeeded", "job.cancelled"})
+        of_jobs = [int(line.row.entity_id) for line in lines if wants_jobs and line.row.entity == "job"]
+        found = engine.store.job_get(sorted(set(of_jobs))) if of_jobs else []
+        redactor = self._redactor_of(engine)
+        rows = {str(row.id): redactor.job(row) for row in found if row is not None}
+        events: list[Event | None] = []
+        ending = []
+        for line in lines:
+            if line.row.entity != "job":
+                events.append(record_event(line))
+            elif (job := rows.get(line.row.entity_id)) is None:
+                continue
+            elif line.row.trigger == "request_cancel":
+                ending.append((job.id, job.attempt, job.task))
+            else:
+                events.append(job_change_event(job, replace(line, row=redactor.of_job(job, line.row))))
+        return [event for event in events if event is not None], ending
 
     def _jobs(self, engine: Engine, targets: Iterable[OutgoingWebhook], events: Iterable[Event]) -> list[NewJob]:
         pairs = [(target, event) for event in events for target in targets if target.wants(event)]
@@ -163,10 +197,21 @@ class Announcements:
         return self._identity
 
 
-def _moving(name: str, before: str, after: str, jobs: Sequence[NewJob]) -> Callable[[Verbs], bool]:
+def put_announced(store: Verbs, targets: Mapping[str, OutgoingWebhook], tasks: Iterable[str]) -> bool:
+    """Record the tasks whose successes targets are told of, and return whether there are any."""
+    wanted = {name for target in targets.values() for name in target.announced_tasks}
+    store.announced_put(sorted(wanted), sorted({*tasks, *wanted}))
+    return bool(wanted)
+
+
+def _moving(
+    name: str, before: str, after: str, jobs: Sequence[NewJob], ending: Sequence[tuple[int, int, str]]
+) -> Callable[[Verbs], bool]:
     def move(verbs: Verbs) -> bool:
         if not verbs.webhook_move(name, before, after):
             return False
+        if ending:
+            verbs.failure_report_put(ending)
         if jobs:
             _check(verbs.job_enqueue(jobs))
         return True

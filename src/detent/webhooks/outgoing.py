@@ -63,6 +63,10 @@ class OutgoingWebhook:
         self.name = name
         self.events = frozenset(check_patterns(on))
         self.tasks = frozenset(one.name if isinstance(one, Task) else one for one in tasks)
+        if "job.succeeded" in self.events and not self.tasks:
+            raise InvalidInput(
+                "tasks", "none, for job.succeeded", "the tasks whose successes are told: each becomes a delivery"
+            )
         self.timeout = check_seconds("timeout", timeout)
         self._secret = SharedSecret(name, secret, _STANDARD.decode)
         self._allow = allow
@@ -101,8 +105,13 @@ class OutgoingWebhook:
 
     @property
     def reads_record(self) -> bool:
-        """Whether it asks for events of runs or alerts, which are on record."""
-        return any(not one.startswith("job.") for one in self.events)
+        """Whether it asks for events that are on record: of runs and alerts, and changes of jobs."""
+        return any(one not in ("job.failed", "job.quarantined") for one in self.events)
+
+    @property
+    def announced_tasks(self) -> frozenset[str]:
+        """The tasks whose successes it is told of."""
+        return self.tasks if "job.succeeded" in self.events else frozenset()
 
     def wants(self, event: Event) -> bool:
         """Whether this target is told of an event. Deliveries themselves are no events."""

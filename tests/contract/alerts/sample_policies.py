@@ -35,7 +35,7 @@ def rested(store: Store, *, succeeded: int = 0, failed: int = 0, **overrides: An
     count = succeeded + failed
     first = store.ids_reserve(count)
     store.job_enqueue([new_job(store, id=first + n, attempts_max=1, **overrides) for n in range(count)])
-    claimed = claim(store, limit=count)
+    claimed = claim(store, limit=count, tasks=[overrides.get("task", "mail.send")])
     assert len(claimed) == count
     store.job_finish([Finish(one.job_id, one.attempt, None) for one in claimed[:succeeded]], "ana")
     store.job_abort(

@@ -71,6 +71,7 @@ TABLES = (
     "workflow_signal",
     "wake_request",
     "child_group",
+    "announced_task",
     "waiting_due",
     "lease_expiring",
     "transition",

@@ -70,7 +70,8 @@ class JobListVerbs(Protocol):
     @verb("worker")
     def counts_fold(self, limit: int) -> int:
         """Add up to `limit` moves and as many batches of succeeded jobs to the counts of jobs at rest; return how many
-        there were. No answer changes by it: `counts` and `job_count` add up everything."""
+        there were. No answer changes by it: `counts` and `job_count` add up everything. Successes of announced tasks
+        (`announced_put`) are put on the list of `failure_report_take`."""
         ...
 
     @verb("viewer")

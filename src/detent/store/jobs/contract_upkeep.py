@@ -139,9 +139,15 @@ class JobUpkeepVerbs(Protocol):
         """Take up to `limit` failures of these tasks whose failure hooks have not run: job and attempt, by id.
 
         A failure is an attempt that brought its job to quarantined or failed; its ending puts it on the list in the
-        same transaction. No other caller gets it for `seconds`; after that it is free again if it was not done. Ops
-        runs are not on the list.
+        same transaction. Other ends are on it if they were put there, or if their task is announced (`announced_put`).
+        No other caller gets it for `seconds`; after that it is free again if it was not done.
         """
+        ...
+
+    @verb("worker")
+    def failure_report_put(self, items: Sequence[tuple[int, int, str]]) -> None:
+        """Put attempts on the list whose end is to be told of, failure or not: job, attempt and task. They may be
+        taken before they have ended. Those that are on the list stay as they are."""
         ...
 
     @verb("worker")

@@ -35,6 +35,7 @@ _LIST_RECOVERY = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
 _FAILURE_REPORT_TAKE = (
     "SELECT job_id, attempt FROM detent.failure_report_take_v1(%s::text[], %s::integer, %s::double precision)"
 )
+_FAILURE_REPORT_PUT = "SELECT detent.failure_report_put_v1(%s::bigint[], %s::integer[], %s::text[])"
 _FAILURE_REPORT_KEEP = "SELECT detent.failure_report_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
 _FAILURE_REPORT_DONE = "SELECT detent.failure_report_done_v1(%s::bigint[], %s::integer[])"
 _PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
@@ -128,6 +129,11 @@ def failure_report_take(tasks: Sequence[str], limit: int, seconds: float) -> Sta
     )
 
 
+def failure_report_put(items: Sequence[tuple[int, int, str]]) -> Statement[None]:
+    columns = (*_columns([item[:2] for item in items]), texts(task for _, _, task in items))
+    return Statement(_FAILURE_REPORT_PUT, columns, lambda rows: None)
+
+
 def failure_report_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
     return Statement(_FAILURE_REPORT_KEEP, (*_columns(failures), float(seconds)), lambda rows: None)
 
@@ -201,6 +207,7 @@ class PostgresUpkeep(VerbBase):
     recovery_set = runs(recovery_set)
     recovery_list = runs(recovery_list)
     failure_report_take = runs(failure_report_take)
+    failure_report_put = runs(failure_report_put)
     failure_report_keep = runs(failure_report_keep)
     failure_report_done = runs(failure_report_done)
     job_prune = runs(job_prune)

@@ -93,6 +93,15 @@ SELECT j.tenant, j.queue, j.task, j.finished_at - j.finished_at % {_MINUTE},
   CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
  WHERE b.n <= ?
 """
+_ANNOUNCES = "SELECT 1 FROM detent_announced_task LIMIT 1"
+_ANNOUNCE = """
+INSERT INTO detent_failure_report (job_id, attempt, task)
+SELECT j.id, j.attempt, j.task
+  FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
+  CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
+ WHERE b.n <= ? AND j.task IN (SELECT task FROM detent_announced_task)
+ON CONFLICT (job_id, attempt) DO NOTHING
+"""
 _BATCHES_ADDED = "DELETE FROM detent_succeeded_batch WHERE n <= ?"
 _ADD_HOUR = f"{_ADD_TO_HOUR} VALUES (?, ?, 'running', 'succeeded', 'done', ?, ?, ?, ?, ?, ?, ?, ?) {_HOUR_EXISTS}"
 _ADD_RATE = f"{_ADD_TO_RATE} VALUES (60, ?, ?, ?, ?, ?, ?, ?) {_RATE_EXISTS}"
@@ -121,6 +130,8 @@ class SqliteFold(VerbBase):
         batches = self._db.rows(_BATCHES, (limit,))
         if batches:
             self._add_succeeded(self._db.rows(_JOBS_OF_BATCHES, batches[-1]))
+            if self._db.rows(_ANNOUNCES):
+                self._db.change(_ANNOUNCE, batches[-1])
             self._db.change(_BATCHES_ADDED, batches[-1])
         self._drop_old()
         return moves + len(changes) + len(batches)

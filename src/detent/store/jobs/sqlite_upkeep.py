@@ -66,6 +66,9 @@ _UNDELIVERED = """
 SELECT job_id, attempt FROM detent_failure_report
  WHERE task = :task AND coalesce(taken_until <= :now, true) ORDER BY job_id, attempt LIMIT :limit
 """
+_PUT_REPORT = """
+INSERT INTO detent_failure_report (job_id, attempt, task) VALUES (?, ?, ?) ON CONFLICT (job_id, attempt) DO NOTHING
+"""
 _KEEP = "UPDATE detent_failure_report SET taken_until = ? WHERE job_id = ? AND attempt = ?"
 _TOLD = "DELETE FROM detent_failure_report WHERE job_id = ? AND attempt = ?"
 
@@ -154,6 +157,9 @@ class SqliteUpkeep(VerbBase):
         taken = sorted((job_id, attempt) for job_id, attempt in found)[:limit]
         self.failure_report_keep(taken, seconds)
         return taken
+
+    def failure_report_put(self, items: Sequence[tuple[int, int, str]]) -> None:
+        self._db.change_many(_PUT_REPORT, items)
 
     def failure_report_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
         until = self._now() + micros(seconds)

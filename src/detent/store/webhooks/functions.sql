@@ -27,3 +27,16 @@ BEGIN
   END IF;
   RETURN FOUND;
 END $$;
+
+-- announced_put: say which tasks are announced when they succeed.
+-- takes:   those that are, and all tasks that are meant
+-- gives:   nothing
+-- locks:   their rows
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.announced_put_v1(p_announced text[], p_tasks text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+BEGIN
+  DELETE FROM detent.announced_task a WHERE a.task = ANY (p_tasks) AND a.task <> ALL (p_announced);
+  INSERT INTO detent.announced_task (task) SELECT DISTINCT u.task FROM unnest(p_announced) AS u (task) ORDER BY u.task
+    ON CONFLICT DO NOTHING;
+END $$;

@@ -1,5 +1,5 @@
 """Calls the application's hooks for failed jobs, on threads of their own, so that a slow hook delays nothing else, and
-has failures announced to the targets of outgoing webhooks.
+has ends of jobs announced to the targets of outgoing webhooks.
 
 The ending of a failed attempt puts the failure on a list in the database, whether a child, a supervisor or the reaper
 writes that ending. A child takes failures from the list, calls the hooks, and then removes them. So no failure is lost,
@@ -26,6 +26,8 @@ __all__ = ["FailureHooks"]
 _BATCH = 100
 _TERM = 60.0
 """Seconds until another process may take a failure that was taken and not removed."""
+_UNENDED_TERM = 2.0
+"""Seconds until it is seen whether a job that is to be cancelled has ended."""
 _KEPT_MAX = 600.0
 """Maximum number of seconds for which failures are kept from other processes while one hook runs."""
 _REMOVE_EVERY = 0.1
@@ -74,11 +76,13 @@ class FailureHooks:
             try:
                 if self._announcements is not None:
                     self._announcements.announce_ops_runs()
-                while failures := self._store.failure_report_take(sorted(self._app.tasks), _BATCH, _TERM):
+                while ends := self._store.failure_report_take(sorted(self._app.tasks), _BATCH, _TERM):
                     if self._announcements is not None:
-                        # First, because hooks may be slow. Repeated if the failures are taken again: a no-op then.
-                        self._announcements.announce_failures(failures)
-                    self._handle(failures)
+                        # First, because hooks may be slow. Repeated if the ends are taken again: a no-op then.
+                        unended = self._announcements.announce_ends(ends)
+                        self._store.failure_report_keep(unended, _UNENDED_TERM)
+                        ends = [end for end in ends if end not in unended]
+                    self._handle(ends)
             except DatabaseError as error:
                 self._backoff.failed("calling failure hooks", error)
                 continue
@@ -103,7 +107,7 @@ class FailureHooks:
     def _call(self, failure: _Failure, kept: Sequence[_Failure]) -> None:
         """Call the hooks for a failure, and keep `kept` from other processes while they run."""
         began_at = self._clock.monotonic()
-        call = self._calls.submit(self._app.tell_failure, failure[0])
+        call = self._calls.submit(self._app.tell_failure, *failure)
         while wait([call], _TERM / 3).not_done:
             if self._clock.monotonic() - began_at < _KEPT_MAX:
                 with suppress(DatabaseError):

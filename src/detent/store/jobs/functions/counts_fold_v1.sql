@@ -28,7 +28,8 @@ BEGIN
   END IF;
 END $$;
 
--- counts_fold: add what has changed to the counts of jobs at rest, to the figures of the hour, and to the rates of the minute.
+-- counts_fold: add what has changed to the counts of jobs at rest, to the figures of the hour, and to the rates of the minute;
+--              put successes of announced tasks on the list of ends that webhooks tell of.
 -- takes:   how many batches of jobs that succeeded together, at most; and at most fifty times as many other moves
 -- gives:   how many were added
 -- locks:   the changes it adds, and their counts, in order; it passes over changes that others hold. It waits while jobs are
@@ -38,7 +39,8 @@ CREATE OR REPLACE FUNCTION detent.counts_fold_v1(p_limit integer) RETURNS intege
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET enable_memoize = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  folded integer;
+  folded    integer;
+  announces boolean := EXISTS (SELECT 1 FROM detent.announced_task);
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(hashtextextended('detent.counts_fold', 0));
   WITH moved AS (
@@ -49,6 +51,14 @@ BEGIN
     DELETE FROM detent.succeeded_batch WHERE n = ANY (ARRAY(
       SELECT b.n FROM detent.succeeded_batch b ORDER BY b.n LIMIT p_limit FOR UPDATE SKIP LOCKED))
     RETURNING job_ids
+  ), announced AS (
+    INSERT INTO detent.failure_report (job_id, attempt, task)
+      SELECT l.id, l.attempt, l.task
+        FROM ended e CROSS JOIN LATERAL unnest(e.job_ids) AS u (job_id)
+        JOIN detent.job l ON l.id = u.job_id AND l.state = 'succeeded'
+        JOIN detent.announced_task a ON a.task = l.task
+       WHERE announces ORDER BY l.id
+      ON CONFLICT DO NOTHING
   ), done AS MATERIALIZED (
     -- Twice: by task and how long the function ran; and by how long the job had waited.
     SELECT j.tenant, j.queue, j.task, j.minute, j.bucket, j.waited_bucket, count(*) AS jobs, sum(j.held_us) AS held_us,

@@ -364,6 +364,20 @@ BEGIN
     SELECT o.job_id, o.attempt FROM taken o ORDER BY o.job_id, o.attempt;
 END $$;
 
+-- failure_report_put: put attempts on the list whose end is to be told of, failure or not.
+-- takes:   the jobs, the attempts, their tasks
+-- gives:   nothing
+-- locks:   their rows
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.failure_report_put_v1(p_ids bigint[], p_attempts integer[], p_tasks text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  INSERT INTO detent.failure_report (job_id, attempt, task)
+    SELECT u.job_id, u.attempt, u.task FROM unnest(p_ids, p_attempts, p_tasks) AS u (job_id, attempt, task)
+     ORDER BY u.job_id, u.attempt
+    ON CONFLICT ON CONSTRAINT failure_report_pkey DO NOTHING;
+END $$;
+
 -- failure_report_keep: the caller is still running the hooks of these failures.
 -- takes:   the jobs, the attempts that failed, for how many seconds more no other caller gets them
 -- gives:   nothing

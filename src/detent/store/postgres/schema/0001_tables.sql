@@ -425,6 +425,12 @@ CREATE TABLE detent.webhook_target (
   CONSTRAINT webhook_target_pkey PRIMARY KEY (name)
 );
 
+-- Tasks whose successes a target of outgoing webhooks is told of. counts_fold puts these on the list of failure_report.
+CREATE TABLE detent.announced_task (
+  task text NOT NULL,
+  CONSTRAINT announced_task_pkey PRIMARY KEY (task)
+);
+
 -- Workers, as each reports itself once a second. Nothing is decided by it: leases decide.
 CREATE TABLE detent.worker (
   id         bigint      NOT NULL,

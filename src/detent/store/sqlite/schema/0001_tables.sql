@@ -419,6 +419,12 @@ CREATE TABLE detent_webhook_target (
   CONSTRAINT webhook_target_pkey PRIMARY KEY (name)
 ) STRICT;
 
+-- Tasks whose successes a target of outgoing webhooks is told of. counts_fold puts these on the list of failure_report.
+CREATE TABLE detent_announced_task (
+  task TEXT NOT NULL,
+  CONSTRAINT announced_task_pkey PRIMARY KEY (task)
+) STRICT;
+
 -- Workers, as each reports itself once a second. Nothing is decided by it: leases decide.
 CREATE TABLE detent_worker (
   id         INTEGER NOT NULL,
