@@ -17,6 +17,7 @@ from detent.store.verb import catalogue_of
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim_one, commit, enqueue, event, finish, new_job
 from tests.contract.refusals import Untouched, refused
+from tests.contract.workflows.sample_workflows import look, park, record, signal, spawn, step
 
 ABSENT = 10**12
 Loss = Callable[[Store, StoreClock, Claimed], Claimed]
@@ -101,6 +102,15 @@ CALLS: dict[str, Call] = {
     "job_abort": lambda store, held: abort(store, held, "released"),
     "limit_charge": lambda store, held: store.limit_charge([Charge(held.job_id, held.attempt, 2.0)])[0],
     "commit_block": a_commit_block,
+    "workflow_load": lambda store, held: store.workflow_load(held.job_id, held.attempt),
+    "workflow_load_many": lambda store, held: store.workflow_load_many([(held.job_id, held.attempt)])[0],
+    "step_begin": lambda store, held: store.step_begin([step(held)])[0],
+    "step_record": lambda store, held: record(store, held),
+    "wait_look": lambda store, held: look(store, held, signal(), steps=(step(held),)),
+    "workflow_park": lambda store, held: park(store, held, signal()),
+    "workflow_continue": lambda store, held: store.workflow_continue(held.job_id, held.attempt, "{}", "ana"),
+    "undo_begin": lambda store, held: store.undo_begin(held.job_id, held.attempt, "no parcel"),
+    "workflow_spawn": lambda store, held: spawn(store, held, 1, first_id=5),
 }
 
 # The effect has happened, and these say so: whether the caller still holds it matters no more.
