@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
-from datetime import timedelta
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from detent.app.detent import Detent
@@ -15,7 +15,9 @@ from detent.declare.workflow import versions_continued
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model import fork_count
 from detent.model.records import Abort, Claimed, Commit, Finish
+from detent.model.service_records import WorkerSeen
 from detent.schedule.due_ticks import fire_due
+from detent.testing.mortal_worker import MortalWorker, WorkerDied, is_crash_at_step
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.webhooks.outgoing import DELIVERY_TASK
 from detent.worker.attempt.attempt import Attempt
@@ -31,6 +33,8 @@ CrashPoint = Literal["claimed", "started", "returned", "committed"]
 _BATCH = 100
 _WORKER = "test"
 _HOUR = timedelta(hours=1)
+_FAR_AWAY = datetime(9000, 1, 1, tzinfo=UTC)
+"""The agenda reports jobs that are parked without a time limit as due then."""
 
 
 class Harness:
@@ -48,7 +52,10 @@ class Harness:
         self.clock: StoreClock = clock
         self.lease = lease
         self.delivers_webhooks = False  # so that no test sends anything by mistake
-        self._crashes: dict[int, CrashPoint] = {}
+        self._crashes: dict[int, str] = {}
+        self._mortals: dict[int, MortalWorker] = {}
+        self._abandoned: set[int] = set()
+        """Jobs whose worker has died."""
         self._retention: Retention | None = None
         self._app: Detent | None = None
 
@@ -69,50 +76,92 @@ class Harness:
         app.put_declared(again=True)
         return app
 
-    def work(self, *, most: int = 10_000) -> list[Job[Any]]:
+    def work(self, *, most: int = 10_000, skip: bool = False) -> list[Job[Any]]:
         """Run everything that is due now, as a worker would, and return the jobs in the order of their attempts.
 
         Fires schedules, calls the `on_failure` hooks and applies retention, all by the clock of the test. Deliveries of
         `app.notify` are enqueued, and sent only if `delivers_webhooks` is True. Jobs that back off or are due later
-        wait until the clock is turned. Inside a running event loop, async functions run on a thread with a loop of
-        their own; `awork` runs them on the loop of the test. More than `most` attempts are refused, since a job that
-        enqueues itself for ever is a mistake in a test.
+        wait until the clock is turned. With `skip`, the clock is turned to the next time at which a job is due or
+        expires or a lease expires, again and again, until none is left: workflows sleep, time out and back off without
+        delay. Jobs that wait for a signal without a time limit stay parked. The next tick of a schedule is no reason to
+        turn the clock.
+
+        Inside a running event loop, async functions run on a thread with a loop of their own; `awork` runs them on the
+        loop of the test. More than `most` attempts are refused, since a job that enqueues itself for ever is a mistake
+        in a test.
         """
         worked: list[Job[Any]] = []
         self._begin()
-        while (claimed := self._claim(len(worked), most)) is not None:
-            self.attempt(claimed)
-            worked.append(self.app.jobs.get(claimed.job_id))
-        return worked
+        while True:
+            while (claimed := self._claim(len(worked), most)) is not None:
+                self.attempt(claimed)
+                worked.append(self.app.jobs.get(claimed.job_id))
+            if not (skip and self._skip()):
+                return worked
 
-    async def awork(self, *, most: int = 10_000) -> list[Job[Any]]:
+    async def awork(self, *, most: int = 10_000, skip: bool = False) -> list[Job[Any]]:
         """Do the same as `work` in an async test: async functions run on the loop of the test, others on a thread."""
         worked: list[Job[Any]] = []
         self._begin()
-        while (claimed := self._claim(len(worked), most)) is not None:
-            attempt = self._start(claimed)
-            if attempt is not None and attempt.task.is_async and attempt.unknown is None:
-                self._end(claimed, await attempt.run_async(fork_count.count))
-            elif attempt is not None:
-                self._end(claimed, await asyncio.to_thread(attempt.run))
-            worked.append(self.app.jobs.get(claimed.job_id))
-        return worked
+        while True:
+            while (claimed := self._claim(len(worked), most)) is not None:
+                await self._attempt_on_loop(claimed)
+                worked.append(self.app.jobs.get(claimed.job_id))
+            if not (skip and self._skip()):
+                return worked
+
+    async def _attempt_on_loop(self, claimed: Claimed) -> None:
+        attempt = self._start(claimed)
+        if attempt is None:
+            return
+        ending: Finish | Abort | None = None
+        with suppress(WorkerDied):
+            if attempt.task.is_async and attempt.unknown is None:
+                await asyncio.to_thread(attempt.prepare)
+                ending = await attempt.run_async(fork_count.count)
+            else:
+                ending = await asyncio.to_thread(attempt.run)
+        self._end(claimed, ending, parked=attempt.context.parked)
+
+    def _skip(self) -> bool:
+        """Turn the clock to the next time at which something is due. Return False if there is none."""
+        me = self.store.ids_reserve(1)
+        seen = WorkerSeen(id=me, name=_WORKER, host=_WORKER, pid=0, queues=(), tasks=(), slots=1)
+        agenda = self.store.worker_seen(seen)
+        self.store.worker_gone(me)
+        rows = self.store.job_get(sorted(self._abandoned))
+        self._abandoned = {row.id for row in rows if row is not None and row.state == "running"}
+        times = (agenda.promote_at, agenda.expire_at, agenda.reap_at if self._abandoned else None)
+        due = [at for at in times if at is not None and self.clock.now() < at < _FAR_AWAY]
+        if due:
+            self.clock.set(min(due))
+        return bool(due)
 
     def attempt(self, claimed: Claimed) -> None:
         """Run one job that the test itself has claimed from the store."""
         attempt = self._start(claimed)
-        if attempt is not None:
-            self._end(claimed, attempt.run())
+        if attempt is None:
+            return
+        ending: Finish | Abort | None = None
+        with suppress(WorkerDied):
+            ending = attempt.run()
+        self._end(claimed, ending, parked=attempt.context.parked)
 
-    def crash(self, job: JobSnapshot[Any], at: CrashPoint = "started") -> None:
+    def crash(self, job: JobSnapshot[Any], at: CrashPoint | str = "started") -> None:
         """Let the worker die in the next attempt at this job, at that point; its lease then expires.
 
         `claimed`: before the function is called. `started`: the attempt is in progress on record, the function has not
         run. `returned`: the function has run, nothing was written after it. `committed`: the effect is committed, the
         job is not finished.
+
+        In a workflow also, for a step by its path (such as `charge`, `charge#2`, `left/charge`, `signal decision`):
+        `called charge`: its function has returned, and its value is not on record, so the next attempt calls it again.
+        `recorded charge`: its value is on record, and the workflow has not seen it. `parking`: the workflow waits, and
+        is not parked yet. The worker dies in the first attempt that comes to that point.
         """
-        if at not in get_args(CrashPoint):
-            raise InvalidInput("at", repr(at), ", ".join(get_args(CrashPoint)))
+        if at not in get_args(CrashPoint) and not is_crash_at_step(at):
+            allowed = ", ".join((*get_args(CrashPoint), "parking, called STEP, recorded STEP"))
+            raise InvalidInput("at", repr(at)[:80], allowed)
         self._crashes[job.id] = at
 
     def _begin(self) -> None:
@@ -191,6 +240,7 @@ class Harness:
     def _start(self, claimed: Claimed) -> Attempt | None:
         """Put the attempt on record as started; None if the worker is to die before the function runs."""
         crash = self._crashes.get(claimed.job_id)
+        self._abandoned.add(claimed.job_id)
         if crash == "claimed":
             del self._crashes[claimed.job_id]
             return None
@@ -199,14 +249,23 @@ class Harness:
         if crash == "started" or isinstance(past, DetentError):
             self._crashes.pop(claimed.job_id, None)
             return None
-        return Attempt(claimed, self.app, self.store, DirectSink(self.store), past.unknown)
+        store, sink = self.store, DirectSink(self.store, _WORKER)
+        if crash is not None and is_crash_at_step(crash):
+            mortal = self._mortals[claimed.job_id] = MortalWorker(self.store, crash, _WORKER)
+            store, sink = mortal.store, mortal.sink
+        return Attempt(claimed, self.app, store, sink, past.unknown)
 
-    def _end(self, claimed: Claimed, ending: Finish | Abort | None) -> None:
-        crash = self._crashes.pop(claimed.job_id, None)
+    def _end(self, claimed: Claimed, ending: Finish | Abort | None, *, parked: bool) -> None:
+        mortal = self._mortals.pop(claimed.job_id, None)
+        if parked or (mortal is not None and not mortal.has_died):
+            crash = None  # the attempt did not come to that point
+        else:
+            crash = self._crashes.pop(claimed.job_id, None)
         if crash == "committed" and isinstance(ending, Finish):
             self.store.job_commit(Commit(job_id=claimed.job_id, attempt=claimed.attempt, result=ending.result))
         if crash is not None:
             return
+        self._abandoned.discard(claimed.job_id)
         match ending:
             case Finish():
                 self.store.job_finish([ending], _WORKER)
