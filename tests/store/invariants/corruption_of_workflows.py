@@ -29,6 +29,24 @@ def a_step(life: Life, path: str, *, job: str = "flow", generation: int = 1, att
     )
 
 
+@corrupts("pending_is_queued_once", row("job", "woken"), heals=True)
+def woken_for_workers_of_another_version(owner: Owner, life: Life) -> None:
+    owner.run(
+        "INSERT INTO {lane} (id, queue, task, tenant, priority, version) "
+        "SELECT l.id + 1000000, l.queue, l.task, l.tenant, l.priority, 9 FROM {lane} l "
+        f"JOIN {{ready}} r ON r.lane_id = l.id WHERE r.job_id = {life['woken']}",
+        f"UPDATE {{ready}} SET lane_id = lane_id + 1000000 WHERE job_id = {life['woken']}",
+    )
+
+
+@corrupts("pending_is_queued_once", row("job"), heals=True)
+def parked_as_if_it_had_not_begun(owner: Owner, life: Life) -> None:
+    place = f"SELECT lane_id FROM {{waiting}} WHERE job_id = {life['flow']}"
+    unbegun = "SELECT id FROM {lane} WHERE task = 'flow' AND version = 0"
+    assert owner.rows(unbegun) != owner.rows(place)
+    owner.run(f"UPDATE {{waiting}} SET lane_id = ({unbegun}) WHERE job_id = {life['flow']}")
+
+
 @corrupts("parked_workflow_waits", row("workflow"), heals=False)
 def what_it_waits_for_is_lost(owner: Owner, life: Life) -> None:
     owner.plant(f"DELETE FROM {{workflow_wait}} WHERE job_id = {life['flow']}")
