@@ -7,6 +7,7 @@ replaces what a newer one has installed.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from detent.errors import ReleaseTooOld
@@ -33,11 +34,12 @@ def this_release() -> str:
     return _text(database_facts.RELEASE)
 
 
+@functools.cache
 def fingerprint(dialect: Dialect) -> str:
     """Return what distinguishes the installed parts of this release from those of any other.
 
-    It is a digest of the SQL files and of the values of the lifecycles. Every process asks for it when it starts, so
-    nothing is filled in or parsed.
+    It is a digest of the SQL files and of the values of the lifecycles. Every store asks for it when it is opened, so
+    nothing is filled in or parsed, and the files are read once in a process.
     """
     import hashlib
 
