@@ -20,6 +20,7 @@ import pytest
 from detent.testing.postgres import URL_VARIABLE, Cluster
 from tests.deadlines import scaled
 from tests.mutants.mutants import GUARDS, MUTANTS, Edit, Mutant
+from tests.mutants.workflow_mutants import WORKFLOW_GUARDS, WORKFLOW_MUTANTS
 
 ROOT = Path(__file__).parents[2]
 FAILED = re.compile(r"^FAILED tests/(\S+?)(?: - .*)?$", re.MULTILINE)
@@ -29,7 +30,8 @@ UNNEEDED = ("anyio", "cacheprovider", "hypothesispytest", "schemathesis", "xdist
 """Plugins that take longer to load than the tests to run."""
 TESTS_FAILED = 1
 """The exit code of a pytest whose tests ran and did not all pass; everything else wrong has another."""
-SLICE = {(mutant.guard, mutant.database): mutant.name for mutant in reversed(MUTANTS)}.values()
+ALL = (*MUTANTS, *WORKFLOW_MUTANTS)
+SLICE = {(mutant.guard, mutant.database): mutant.name for mutant in reversed(ALL)}.values()
 """The first way of each guard on each database."""
 
 
@@ -72,7 +74,7 @@ def run(copy: Path, cluster: Cluster, tests: list[str]) -> tuple[int, set[str], 
     return ran.returncode, set(FAILED.findall(ran.stdout)), ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_a_guard_that_is_taken_out_is_missed(
     mutant: Mutant, request: pytest.FixtureRequest, whole: bool, postgres_cluster: Cluster
 ) -> None:
@@ -87,7 +89,7 @@ def test_a_guard_that_is_taken_out_is_missed(
 
 
 def test_with_all_guards_in_place_the_same_tests_pass(copy: Path, postgres_cluster: Cluster) -> None:
-    tests = sorted({test for mutant in MUTANTS for test in mutant.tests})
+    tests = sorted({test for mutant in ALL for test in mutant.tests})
     code, failed, said = run(copy, postgres_cluster, tests)
     assert (code, failed) == (0, set()), said
 
@@ -105,7 +107,7 @@ def test_the_copy_is_what_is_tested(copy: Path) -> None:
     assert Path(where.stdout.strip()).is_relative_to(copy)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_every_guard_is_where_its_mutant_takes_it_out(mutant: Mutant) -> None:
     """An ordinary run takes out a few guards only, so a mutant that no longer matches the code went unnoticed."""
     for change in mutant.edits:
@@ -118,5 +120,6 @@ def test_every_guard_is_on_the_list_for_every_database_that_has_it() -> None:
     tried = {(mutant.guard, mutant.database) for mutant in MUTANTS}
     needed = {(guard, database) for guard in GUARDS for database in ("sqlite", "postgres")}
     assert tried == needed - {("write lock", "postgres")}
-    assert all(mutant.tests for mutant in MUTANTS)
-    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert {mutant.guard for mutant in WORKFLOW_MUTANTS} == set(WORKFLOW_GUARDS)
+    assert all(mutant.tests for mutant in ALL)
+    assert len({mutant.name for mutant in ALL}) == len(ALL)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from detent.errors import LeaseLost
+from detent.model.records import Claimed
 from detent.model.workflow_records import StepRecorded
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -72,29 +75,39 @@ def test_the_first_step_begins_the_workflow_under_its_version(store: Store) -> N
     assert load(store, held).version == 3
 
 
-def test_only_the_holder_records(store: Store, clock: StoreClock, untouched: Untouched) -> None:
-    """Scenario 4: an old attempt, one whose lease is over, one that has ended, and one that never was."""
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_only_the_holder_records(store: Store, clock: StoreClock, untouched: Untouched, has_begun: bool) -> None:
+    """Scenario 4: an old attempt, one whose lease is over, one that has ended, and one that never was. A single step of
+    a workflow that has begun is recorded in a way of its own, and so are several."""
     held = begin(store, attempts_max=9)
+    if has_begun:
+        record(store, held, "begun")
     abort(store, held)
     current = claim_one(store)
-    with untouched():
-        refused(record(store, held), LeaseLost, job_id=held.job_id, attempt=1)
-        gone = step(current, job_id=held.job_id + 1000)
-        refused(store.step_record([gone])[0], LeaseLost)
+
+    def is_refused(by: Claimed) -> None:
+        with untouched():
+            refused(record(store, by), LeaseLost, job_id=by.job_id, attempt=by.attempt)
+            for answer in store.step_record([step(by), step(by, "b", seq=2)]):
+                refused(answer, LeaseLost, job_id=by.job_id, attempt=by.attempt)
+
+    is_refused(held)
+    gone = step(current, job_id=held.job_id + 1000)
+    refused(store.step_record([gone])[0], LeaseLost)
     clock.advance(LEASE + 1)
-    with untouched():
-        refused(record(store, current), LeaseLost)
+    is_refused(current)
     store.lease_reap(10)
-    with untouched():
-        refused(record(store, current), LeaseLost)
+    is_refused(current)
     last = claim_one(store)
     finish(store, last)
-    with untouched():
-        refused(record(store, last), LeaseLost)
+    is_refused(last)
 
 
-def test_a_step_never_follows_the_commit(store: Store, untouched: Untouched) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_step_never_follows_the_commit(store: Store, untouched: Untouched, has_begun: bool) -> None:
     held = begin(store)
+    if has_begun:
+        record(store, held, "begun")
     with store.commit_block(held.job_id, held.attempt):
         pass
     with untouched():
