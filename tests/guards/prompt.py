@@ -75,5 +75,6 @@ class Prompt:
         prefix = "detent_" if self.sqlite else "detent."
         record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready", "identity")
         runs = ("pipeline_run", "partition", "watermark", "ops_run", "ops_environment", "batch_run", "target")
-        tables = (*record, *runs)
+        flows = ("workflow", "workflow_step", "workflow_step_begun", "workflow_signal", "child_group")
+        tables = (*record, *runs, *flows)
         return statement.format(**{table: prefix + table for table in tables})
