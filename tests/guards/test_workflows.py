@@ -53,7 +53,8 @@ def test_a_step_has_one_answer_of_a_known_kind(store: Store, prompt: Prompt) -> 
         given = {"path": "'new'", "kind": "'call'", "value": "'1'", "error": "NULL"} | {column: value}
         prompt.refuses(
             f"INSERT INTO {{workflow_step}} ({columns}, {', '.join(given)}) "
-            f"SELECT {columns.replace('attempt', '0')}, {', '.join(given.values())} FROM {{workflow_step}} WHERE job_id = {job_id} AND path = 'a'"
+            f"SELECT {columns.replace('attempt', '0')}, {', '.join(given.values())} "
+            f"FROM {{workflow_step}} WHERE job_id = {job_id} AND path = 'a'"
         )
 
 
