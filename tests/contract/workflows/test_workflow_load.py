@@ -108,3 +108,27 @@ def test_only_the_holder(store: Store, clock: StoreClock, untouched: Untouched) 
     clock.advance(LEASE + 1)
     with untouched():
         refused(store.workflow_load(current.job_id, current.attempt), LeaseLost)
+
+
+def test_scopes_of_one_name_are_all_left_out(store: Store) -> None:
+    """`part#2` comes between `part` and what is inside of it; a page may begin anywhere."""
+    held = begin(store)
+    for seq, (path, scope, kind) in enumerate(
+        [
+            *((f"{part}/{name}", part, "call") for part in ("part", "part#2", "part:k") for name in ("a", "b")),
+            *((part, "", "scope") for part in ("part", "part#2", "part:k")),
+            *(("open/a", "open", "call"), ("open/deep/x", "open/deep", "call"), ("open/deep", "open", "scope")),
+            ("part~deadline", "", "deadline"),
+        ]
+    ):
+        record(store, held, path, seq=seq, scope=scope, kind=kind)
+    outside = ["open/a", "open/deep", "part", "part#2", "part:k", "part~deadline"]
+    assert paths(load(store, held)) == outside
+    for size in range(1, 6):
+        found: list[str] = []
+        after: str | None = None
+        while page := load(store, held, after=after, limit=size):
+            found += paths(page)
+            if (after := page.next) is None:
+                break
+        assert found == outside

@@ -154,30 +154,34 @@ class SqliteSteps(SqliteEndings):
         path of a step begins with that of its scope, so those inside of it follow one another and are passed over."""
         steps: list[StepRow] = []
         portion = limit + 1
-        # A page may end with a scope.
-        passed = f"{after}/" if after and self._is_scope(job_id, generation, after) else None
+        open_scope = ""
         while True:
             read = self._db.rows(_STEPS, (job_id, generation, after, portion))
             jumped = False
             for row in read:
-                path = str(row[2])
-                if passed is not None and path.startswith(passed):
-                    after, portion, jumped = passed + _LAST_LETTER, _AFTER_JUMP, True
-                    break
+                scope = str(row[5])
+                if scope != open_scope:
+                    if (inside := self._recorded_scope(job_id, generation, scope)) is not None:
+                        after, portion, jumped = f"{inside}/{_LAST_LETTER}", _AFTER_JUMP, True
+                        break
+                    open_scope = scope
                 if len(steps) == limit:
                     return steps, steps[-1].path
-                after = path
+                after = str(row[2])
                 steps.append(step_row(row))
-                if row[4] == "scope":
-                    passed = f"{path}/"
             if jumped:
                 continue
             if len(read) < portion:
                 return steps, None
             portion = min(portion * 2, limit + 1)
 
-    def _is_scope(self, job_id: int, generation: int, path: str) -> bool:
-        return any(step.kind == "scope" for step in self._recorded([(job_id, generation, path)]).values())
+    def _recorded_scope(self, job_id: int, generation: int, scope: str) -> str | None:
+        """Return the outermost scope on record that this one is in, or is."""
+        if not scope:
+            return None
+        names = scope.split("/")
+        places = [(job_id, generation, "/".join(names[:n])) for n in range(1, len(names) + 1)]
+        return min((step.path for step in self._recorded(places).values() if step.kind == "scope"), default=None)
 
     def step_begin(self, items: Sequence[NewStep]) -> list[StepBegun | DetentError]:
         now = self._now()
