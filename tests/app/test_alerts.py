@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from detent import Detent
+from detent import Context, Detent
 from detent.alerts.policies import DEFAULTS
 from detent.alerts.sink_options import sink_options
 from detent.errors import InvalidInput, InvalidSetting, NotFound
+from detent.testing.harness import Harness
 from tests.alerts.receivers import Answer, http_receiver
 
 
@@ -140,6 +143,37 @@ def test_sinks_can_be_tried(sqlite_url: str) -> None:
             hook.answers = [Answer(404, "no_team")]
             assert app.alerts.test()["webhook"].said == "it answered 404: no_team"
             assert app.alerts.list() == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_alert_of_a_job_has_no_secret_field(store_url: str, is_async: bool) -> None:
+    """S4: neither its message, facts and reason on record, nor what the sinks are sent."""
+    card = "4111 1111"
+    with http_receiver() as hook, closing(Harness(store_url)) as harness:
+        app = harness.use(Detent(store_url, alert_webhook_url=hook.url))
+        told: dict[str, Any] = {
+            "message": f"card {card} was declined",
+            "facts": {"card": "another", "said": [f"no {card}"], "shop": "north"},
+            "reason": f"{card} again",
+        }
+
+        def pay(ctx: Context, card: str) -> None:
+            app.alerts.raise_("declined", **told)
+
+        async def pay_soon(ctx: Context, card: str) -> None:
+            await app.aio.alerts.raise_("declined", **told)
+
+        app.task(name="pay", secret=("card",))(pay_soon if is_async else pay)
+        app.enqueue_named("pay", json.dumps({"card": card}))
+        harness.work()
+        app.alerts.judge()
+        (alert,) = app.alerts.list()
+        assert alert.message == "card [redacted] was declined"
+        assert json.loads(alert.facts or "") == {"card": "[redacted]", "said": ["no [redacted]"], "shop": "north"}
+        (line,) = app.record.search(entity="alert")
+        assert line.reason == "[redacted] again"
+        assert "card [redacted] was declined" in hook.texts[0]
+        assert card not in str(hook.texts) + str(hook.posted)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_a_token_is_shown_once_and_revoked(tab: OpenTab, shop: Detent) -> None:
     row.get_by_role("button", name="Revoke").click()
     confirm(page, "not needed", "Revoke")
     expect(row).to_have_class(re.compile("gone"))
+    expect(row.locator(".state")).to_have_text("revoked")
     assert [one.revoked_by for one in shop.tokens.list(revoked=True) if one.name == "reader"] == ["ana"]
 
 

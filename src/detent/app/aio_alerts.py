@@ -54,8 +54,8 @@ class AsyncAlerts:
         reason: str | None = None,
     ) -> Moved:
         """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
-        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message.
-        `InvalidInput`.
+        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message. In a job,
+        values of its secret fields are redacted in it. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.raise_, policy, message, scope=scope, severity=severity, facts=facts, actor=actor, reason=reason

@@ -16,11 +16,13 @@ from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
 from detent.client.job_verbs import unwrap
 from detent.client.list_page import ListPage, check_limit
+from detent.declare.running_attempt import running_attempt
 from detent.errors import InvalidInput, NotFound
 from detent.model import json_codec
 from detent.model.alert_records import AlertPlace, AlertRow, DeliveryRow, Each, Measure, Notice, Policy, Severity
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved
+from detent.views.redaction import redact_told
 
 __all__ = ["Alerts", "Policies"]
 
@@ -84,10 +86,10 @@ class Alerts:
         reason: str | None = None,
     ) -> Moved:
         """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
-        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message.
-        `InvalidInput`."""
+        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message. In a job,
+        values of its secret fields are redacted in it. `InvalidInput`."""
         settings = self._engine.settings
-        who = actor_and_reason(actor, reason, settings)
+        who, why = actor_and_reason(actor, reason, settings)
         if severity not in get_args(Severity):
             raise InvalidInput("severity", repr(severity)[:80], ", ".join(get_args(Severity)))
         text = None
@@ -96,7 +98,16 @@ class Alerts:
                 dict(facts), field="facts", size_max=settings.metadata_max, depth_max=settings.depth_max
             )
         said = json_codec.text(message, field="message", bytes_max=settings.reason_max)
-        return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text, None, *who)
+        named = _named(policy, scope, self._engine)
+        shown = self._redacted(said)
+        text, why = (None if one is None else self._redacted(one) for one in (text, why))
+        return self._engine.store.alert_raise(*named, severity, shown, text, None, who, why)
+
+    def _redacted(self, text: str) -> str:
+        """Return what is told without the secret fields of the job that tells it: an alert leaves the system."""
+        running = running_attempt.get()
+        task = None if running is None else self._engine.tasks.get(running.task)
+        return text if task is None else redact_told(running.claimed.payload, task.options.secret, text)
 
     def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Resolve an alert by its id. A no-op if it does not fire. It fires again if its cause comes back."""

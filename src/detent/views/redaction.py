@@ -2,7 +2,7 @@
 
 Functions get their arguments whole, and so does Python code that reads a job. The HTTP API and the command line show
 `[redacted]` instead: in payload, result and payloads of events at the declared paths, and in all texts of the job where
-a secret value stands verbatim.
+a secret value stands verbatim. What a function tells people, such as an alert, is redacted before it is stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from detent.model.clock import Clock
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
 
-__all__ = ["REDACTED", "Redactor"]
+__all__ = ["REDACTED", "Redactor", "redact_told"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -69,12 +69,21 @@ class Redactor:
         return text if paths is None else _clean_text(text, paths, ())
 
 
+def redact_told(payload: str, secret: Iterable[str], text: str) -> str:
+    """Return a text, or JSON text, that the function of a job tells, without the secret fields of its payload."""
+    paths = [tuple(path.split(".")) for path in secret]
+    return _clean_text(text, paths, _values_in([payload], paths)) if paths else text
+
+
 def _values(row: JobRow, paths: list[Path]) -> list[str]:
     """Return the secret values of a job, the longest first, so that no part of one stays."""
-    found = {value for text in (row.payload, row.result) for path in paths for value in _found_at(_decoded(text), path)}
-    for path in paths:
-        if path[0] == "result":
-            found.update(_found_at(_decoded(row.result), path[1:]))
+    below_result = [path[1:] for path in paths if path[0] == "result"]
+    of_result = {value for path in below_result for value in _found_at(_decoded(row.result), path)}
+    return _values_in([row.payload, row.result], paths, of_result)
+
+
+def _values_in(texts: Iterable[str | None], paths: list[Path], more: Iterable[str] = ()) -> list[str]:
+    found = {value for text in texts for path in paths for value in _found_at(_decoded(text), path)} | set(more)
     return sorted((one for one in found if len(one) >= _VALUE_MIN), key=len, reverse=True)
 
 

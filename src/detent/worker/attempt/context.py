@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from detent.declare.enqueue import EnqueueOptions, checked, new_job
 from detent.declare.limit import check_spent
+from detent.declare.running_attempt import running_attempt
 from detent.declare.settings import Settings
 from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
@@ -33,7 +34,7 @@ __all__ = ["AttemptContext", "current_attempt"]
 
 _LEVELS = ("debug", "info", "warning", "error")
 
-current_attempt: ContextVar[AttemptContext | None] = ContextVar("current_attempt", default=None)
+current_attempt: ContextVar[AttemptContext | None] = running_attempt
 """The attempt whose function runs in this thread or task, for logging."""
 
 
