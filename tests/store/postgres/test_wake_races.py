@@ -133,7 +133,7 @@ def test_the_same_dedupe_in_two_transactions_is_one_signal(
 
 
 def test_a_signal_in_the_moment_of_parking_is_never_lost(store: Store, threads: ThreadPoolExecutor) -> None:
-    """S5 of workflows: two connections, many rounds; afterwards the workflow is awake every time."""
+    """Scenario 5 of workflows: two connections, many rounds; afterwards the workflow is awake every time."""
     for number in range(ROUNDS):
         held = begin(store)
         start = Barrier(2)
