@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, Unpack
 
@@ -187,6 +187,14 @@ class JobUpkeepVerbs(Protocol):
     def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
         """Drop the results of succeeded jobs that are older than their task's `result_ttl`, reading up to `limit` jobs
         with ids above `after_id`; the jobs stay."""
+        ...
+
+    @verb("worker", reads=True)
+    def job_left(
+        self, tasks: Sequence[str], queues: Sequence[str] | None, versions: Mapping[str, Sequence[int]] | None = None
+    ) -> bool:
+        """Return whether there is anything left to do for a worker that claims with these terms: a job that is ready,
+        due later or running. Parked workflows, and those that began under other versions, are not waited for."""
         ...
 
     @verb("worker")

@@ -12,7 +12,7 @@ from detent.store.postgres.statement import Row, Statement, numbers, texts, time
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
 from detent.store.row_errors import cause_of
 
-__all__ = ["Claim", "PostgresClaim", "job_claim"]
+__all__ = ["Claim", "PostgresClaim", "job_claim", "version_columns"]
 
 Place: TypeAlias = tuple[datetime, int]
 Claim: TypeAlias = tuple[list[Claimed], dict[int, Place], int | None]
@@ -63,7 +63,7 @@ def job_claim(
         None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
         None if bounds is None else numbers(place[1] for place in bounds.values()),
         after_lane,
-        *_versions(terms),
+        *version_columns(terms.get("versions")),
     )
     return Statement(_CLAIM, params, decode)
 
@@ -73,7 +73,9 @@ def claim_find(lease_id: int) -> Statement[list[Claimed]]:
 
 
 def job_claim_each(skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> Statement[ClaimedEach]:
-    return Statement(_CLAIM_EACH, (*_params(terms), numbers(skip), *_versions(terms)), _claimed_each)
+    return Statement(
+        _CLAIM_EACH, (*_params(terms), numbers(skip), *version_columns(terms.get("versions"))), _claimed_each
+    )
 
 
 def _params(terms: ClaimTerms) -> tuple[Any, ...]:
@@ -90,8 +92,8 @@ def _params(terms: ClaimTerms) -> tuple[Any, ...]:
     )
 
 
-def _versions(terms: ClaimTerms) -> tuple[str | None, str | None]:
-    versions = terms.get("versions")
+def version_columns(versions: Mapping[str, Sequence[int]] | None) -> tuple[str | None, str | None]:
+    """Return versions by task as two columns: tasks and versions."""
     if versions is None:
         return None, None
     pairs = [(task, version) for task, several in versions.items() for version in several]

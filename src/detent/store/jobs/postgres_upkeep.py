@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from detent.model.records import BadRow, EachDone, Moved, Prunable, Pruned, ResultsDropped
 from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
+from detent.store.jobs.postgres_claim import version_columns
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
 from detent.store.row_errors import cause_of
@@ -123,6 +124,14 @@ def recovery_list() -> Statement[list[RecoveryRow]]:
     )
 
 
+def job_left(
+    tasks: Sequence[str], queues: Sequence[str] | None, versions: Mapping[str, Sequence[int]] | None = None
+) -> Statement[bool]:
+    sql = "SELECT detent.job_left_v1(%s::text[], %s::text[], %s::text[], %s::integer[])"
+    params = (texts(tasks), None if queues is None else texts(queues), *version_columns(versions))
+    return Statement(sql, params, lambda rows: bool(rows[0][0]), writes=False)
+
+
 def failure_report_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
     return Statement(
         _FAILURE_REPORT_TAKE, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows]
@@ -210,6 +219,7 @@ class PostgresUpkeep(VerbBase):
     failure_report_put = runs(failure_report_put)
     failure_report_keep = runs(failure_report_keep)
     failure_report_done = runs(failure_report_done)
+    job_left = runs(job_left)
     job_prune = runs(job_prune)
     job_prunable = runs(job_prunable)
     result_drop = runs(result_drop)

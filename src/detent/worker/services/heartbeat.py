@@ -68,9 +68,9 @@ class Heartbeat:
         self.heard = (agenda, now)
 
     @property
-    def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        """The tasks and the queues of this worker. None means every queue."""
-        return self._seen.tasks, self._seen.queues
+    def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None, dict[str, tuple[int, ...]]]:
+        """The tasks and the queues of this worker (None means every queue), and the versions that it can continue."""
+        return self._seen.tasks, self._seen.queues, self._seen.versions
 
     def set_state(
         self,

@@ -21,7 +21,6 @@ from detent.errors import DatabaseError, DatabaseUnreachable, SchemaMissing
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.contract import Store
-from detent.store.jobs.filters import JobFilter
 from detent.store.row_errors import cause_of, is_damage
 from detent.worker.log_limit import DAMAGE
 from detent.worker.options import WorkerOptions
@@ -234,14 +233,9 @@ class ServiceSet:
         return ours
 
     def _has_jobs_left(self) -> bool:
-        """Return whether there are jobs left for this worker: those of its own tasks and queues."""
-        tasks, queues = self.heartbeat.knows
-        return any(
-            self._store.job_count(JobFilter(state=state, task=task, queue=queue))
-            for state in ("pending", "running")
-            for task in tasks
-            for queue in queues or (None,)
-        )
+        """Return whether there are jobs left for this worker: those of its own tasks, queues and versions. Parked
+        workflows are not waited for."""
+        return self._store.job_left(*self.heartbeat.knows)
 
     def close(self) -> None:
         """Add up the last counts, and drop the leases, so that other workers take over at once. During an outage they

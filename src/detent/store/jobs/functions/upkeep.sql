@@ -330,6 +330,38 @@ BEGIN
   RETURN QUERY SELECT r.* FROM detent.recovery r ORDER BY r.queue COLLATE "C";
 END $$;
 
+-- job_left: whether there is anything left to do for a worker that drains.
+-- takes:   its tasks and queues (null is every queue); the versions of workflows that it can continue, in parallel arrays (null
+--          is any)
+-- gives:   whether a job of these is ready, due later or running. Parked workflows are not waited for
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.job_left_v1(p_tasks text[], p_queues text[], p_version_tasks text[], p_versions integer[])
+RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  groups bigint[] := ARRAY(
+    SELECT g.id FROM detent.lane_group g
+     WHERE g.task = ANY (p_tasks) AND (p_queues IS NULL OR g.queue = ANY (p_queues))
+       AND (g.version = 0 OR p_versions IS NULL
+            OR EXISTS (SELECT 1 FROM unnest(p_version_tasks, p_versions) AS v (task, version)
+                        WHERE v.task = g.task AND v.version = g.version)));
+BEGIN
+  RETURN EXISTS (
+      SELECT 1 FROM unnest(groups) AS g (id)
+       CROSS JOIN LATERAL (SELECT 1 FROM detent.ready r WHERE r.lane_id > g.id << 32 AND r.lane_id < (g.id + 1) << 32 LIMIT 1) r)
+    OR EXISTS (
+      SELECT 1 FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
+        JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
+       WHERE j.task = ANY (p_tasks) AND (p_queues IS NULL OR j.queue = ANY (p_queues)))
+    OR EXISTS (
+      SELECT 1 FROM detent.waiting w
+       WHERE w.lane_id >> 32 = ANY (groups) AND NOT EXISTS (
+         SELECT 1 FROM detent.workflow f JOIN detent.job j ON j.id = f.job_id
+          WHERE f.job_id = w.job_id AND f.parked_attempt = j.ended));
+END $$;
+
 -- failure_report_take: take failures whose hooks have not run yet.
 -- takes:   the tasks that the caller knows, how many at most, for how many seconds no other caller gets them
 -- gives:   the jobs, and the attempts that failed
