@@ -146,13 +146,13 @@ CREATE OR REPLACE VIEW detent.attempt_figures AS
    GROUP BY r.task, r.outcome;
 
 -- Jobs that ended with an attempt, and how many of them succeeded. Retries are attempts that were made again, by themselves or by a
--- person; attempts that were given back (released, snoozed, throttled) are none.
+-- person; attempts that were given back (released, snoozed, throttled, parked) are none.
 CREATE OR REPLACE VIEW detent.task_figures AS
   SELECT t.task, t.succeeded::bigint AS succeeded, t.failed::bigint AS failed, t.succeeded::double precision / nullif(t.succeeded + t.failed, 0) AS success_rate,
          t.retries::bigint AS retries, t.throttled::bigint AS throttled
     FROM (SELECT c.task, sum(CASE WHEN c.outcome = 'done' THEN c.moves ELSE 0 END) AS succeeded,
                  sum(CASE WHEN c.outcome <> '' AND c.to_state IN ('failed', 'quarantined') THEN c.moves ELSE 0 END) AS failed,
-                 sum(CASE WHEN c.to_state = 'pending' AND c.outcome NOT IN ('released', 'snoozed', 'throttled') THEN c.moves ELSE 0 END)
+                 sum(CASE WHEN c.to_state = 'pending' AND c.outcome NOT IN ('released', 'snoozed', 'throttled', 'parked') THEN c.moves ELSE 0 END)
                    AS retries,
                  sum(CASE WHEN c.outcome = 'throttled' THEN c.moves ELSE 0 END) AS throttled
             FROM detent.transition_counts c
