@@ -91,7 +91,7 @@ def drain(session: Session, app: Detent, worker_id: str, reason: str | None) -> 
     duration,
     default="10s",
 )
-@flag("--drain", "End when no job is left.")
+@flag("--drain", "End when no job is left; parked workflows do not count.")
 @option("--max-jobs", "Replace a process after this many jobs; 0 is never.", int, default=0)
 @option("--metrics-port", "Serve metrics for Prometheus on this port; 0 takes any. Default: none.", int)
 @option("--metrics-host", "Address to serve metrics on. They need no password.", "ADDRESS", default="127.0.0.1")
