@@ -13,7 +13,6 @@ from detent.client.job_verbs import unwrap
 from detent.client.list_page import ListPage
 from detent.declare.enqueue import encode_metadata
 from detent.errors import InvalidInput, NotFound
-from detent.lifecycle import diagrams
 from detent.lifecycle.definition import Lifecycle
 from detent.lifecycle.library import LIBRARY
 from detent.model import json_codec
@@ -96,6 +95,8 @@ class Lifecycles:
 
     def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
         """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""
+        from detent.lifecycle import diagrams
+
         found = self.get(name)
         return diagrams.svg(found) if format == "svg" else diagrams.mermaid(found)
 

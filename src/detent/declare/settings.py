@@ -8,10 +8,8 @@ detent.
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -157,9 +155,15 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         name = variable.removeprefix(_PREFIX).lower()
         if name in kinds:
             chosen[name] = _number(variable, text, kinds[name])
-        elif meant := difflib.get_close_matches(name, kinds, n=1, cutoff=_NEARLY):
-            raise InvalidSetting(variable, "a name that is not a setting", f"{_PREFIX}{meant[0].upper()}")
+        elif meant := _nearest(name, kinds):
+            raise InvalidSetting(variable, "a name that is not a setting", f"{_PREFIX}{meant.upper()}")
     return chosen
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=_NEARLY)), None)
 
 
 def _from_file(directory: Path) -> dict[str, Any]:
@@ -167,6 +171,8 @@ def _from_file(directory: Path) -> dict[str, Any]:
         path = directory / name
         if not path.is_file():
             continue
+        import tomllib
+
         try:
             table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

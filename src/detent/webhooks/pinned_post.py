@@ -2,20 +2,24 @@
 
 The host is resolved once. The connection goes to a checked address; the `Host` header and the name in the certificate
 are those of the URL.
+
+`http.client` is loaded with the first post: with it, every start of a program that uses Detent would take longer.
 """
 
 from __future__ import annotations
 
-import http.client
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from detent.model.clock import Clock
 from detent.model.terminal_text import line
 from detent.webhooks.destination import AllowList, Destination
+
+if TYPE_CHECKING:
+    import http.client
 
 __all__ = ["Answer", "NoAnswer", "Resolver", "post_pinned", "resolve"]
 
@@ -57,6 +61,8 @@ def post_pinned(
     tls: ssl.SSLContext | None = None,
 ) -> Answer:
     """Post a body, and return the answer whatever its status. `NoAnswer`, `BlockedAddress`, `InvalidSetting`."""
+    import http.client
+
     allow.check_url(to)
     deadline = _Deadline(clock, seconds)
     try:
@@ -151,6 +157,8 @@ def _exchange(
     headers: Mapping[str, str],
     deadline: _Deadline,
 ) -> Answer:
+    import http.client
+
     request = http.client.HTTPConnection(to.host, to.port)
     request.auto_open = 0  # it must never connect by itself
     request.sock = connection
@@ -162,6 +170,8 @@ def _exchange(
 
 def _excerpt(answer: http.client.HTTPResponse) -> str:
     """Read at most 1 KiB of the answer. The status counts, so an answer that comes too slowly is cut short."""
+    import http.client
+
     read = b""
     try:
         while len(read) < ANSWER_MAX and (part := answer.read1(ANSWER_MAX - len(read))):
