@@ -99,6 +99,7 @@ if _TYPE_CHECKING:
     from detent.webhooks.delivery import WebhookDelivery
     from detent.webhooks.incoming import AcceptedDelivery, IncomingWebhook
     from detent.worker.shell_task import shell
+    from detent.workflow.aio_check import WorkflowCheck
 
 __all__ = [
     "AcceptedDelivery",
@@ -205,6 +206,7 @@ __all__ = [
     "WebhookTarget",
     "Worker",
     "Workflow",
+    "WorkflowCheck",
     "WorkflowContext",
     "WorkflowDrift",
     "WorkflowVersion",
@@ -321,6 +323,7 @@ _HOMES = {
     "WebhookTarget": "model.webhook_records.WebhookTargetRow",
     "Worker": "app.workers.Worker",
     "Workflow": "model.workflow_records.Workflow",
+    "WorkflowCheck": "workflow.aio_check.WorkflowCheck",
     "WorkflowContext": "declare.workflow_context.WorkflowContext",
     "WorkflowDrift": "errors.WorkflowDrift",
     "WorkflowVersion": "model.workflow_records.VersionCount",

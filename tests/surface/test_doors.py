@@ -127,7 +127,18 @@ def test_every_change_takes_actor_and_reason() -> None:
         ("runs", "preview_named"), ("runs", "start_named"), ("lifecycles", "attach"),
     }  # fmt: skip
     reading = {
-        *("changes", "count", "counts", "current", "deliveries", "details", "diagram", "environments", "events"),
+        *(
+            "changes",
+            "check",
+            "count",
+            "counts",
+            "current",
+            "deliveries",
+            "details",
+            "diagram",
+            "environments",
+            "events",
+        ),
         *(
             "executions",
             "export",

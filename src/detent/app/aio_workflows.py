@@ -13,6 +13,7 @@ from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.declare.task import Call
 from detent.model.workflow_records import SignalSent, VersionCount, WaitRow, Workflow
+from detent.workflow.aio_check import WorkflowCheck
 
 __all__ = ["AsyncWorkflows"]
 
@@ -72,6 +73,17 @@ class AsyncWorkflows:
         workflows needs no code any more. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.versions, task=task)
+
+    async def check(
+        self, *, task: str | None = None, limit: int = 1000, after: str | None = None
+    ) -> ListPage[WorkflowCheck]:
+        """Replay parked workflows against this code, before it is deployed: without effects, up to the first step that
+        is not on record. Say of each whether it continues, and where, or why it would be refused. The newest come
+        first; `.next` of the list is the `after` of the next page.
+
+        Nothing is written and no step is called; what the functions do between their steps is done. `InvalidInput`.
+        """
+        return await asyncio.to_thread(self._sync.check, task=task, limit=limit, after=after)
 
     async def signal(
         self,

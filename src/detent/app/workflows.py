@@ -10,14 +10,15 @@ from detent.client.job import JobSnapshot
 from detent.client.job_verbs import check_id
 from detent.client.list_page import ListPage, check_limit
 from detent.client.workflow_verbs import find_by_key, new_signal, signal_or_start
-from detent.declare.task import Call
-from detent.errors import InvalidInput, NotFound
+from detent.declare.task import Call, Task
+from detent.errors import InvalidInput, NotFound, UnknownTask
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.workflow_records import SignalSent, VersionCount, WaitRow, Workflow, WorkflowSearch
 from detent.store.jobs.filters import LOOKS_MAX
 from detent.views.workflows import workflow_of, workflows_of
+from detent.workflow.aio_check import WorkflowCheck, check_workflow
 
 __all__ = ["Workflows"]
 
@@ -122,6 +123,31 @@ class Workflows:
         workflows needs no code any more. `InvalidInput`."""
         self._check_names(task=task)
         return ListPage(self._engine.store.workflow_versions(task))
+
+    def check(self, *, task: str | None = None, limit: int = 1000, after: str | None = None) -> ListPage[WorkflowCheck]:
+        """Replay parked workflows against this code, before it is deployed: without effects, up to the first step that
+        is not on record. Say of each whether it continues, and where, or why it would be refused. The newest come
+        first; `.next` of the list is the `after` of the next page.
+
+        Nothing is written and no step is called; what the functions do between their steps is done. `InvalidInput`.
+        """
+        engine = self._engine
+        chosen = self._search(task, None, _PARKED, None, None)
+        below = 2**63 - 1 if after is None else check_id(after, "after")
+        page = engine.store.workflow_list(chosen, before=below, limit=check_limit(limit))
+        rows = [row for row in engine.store.job_get(page.ids) if row is not None]
+        begun = engine.store.workflow_get([row.id for row in rows])
+        found = [
+            check_workflow(engine.store, engine.settings, row, one, self._find_task)
+            for row, one in zip(rows, begun, strict=True)
+        ]
+        return ListPage(found, None if page.next is None else str(page.next))
+
+    def _find_task(self, name: str) -> Task[..., Any, Any]:
+        found = self._engine.tasks.get(name)
+        if found is None:
+            raise UnknownTask(name, tuple(sorted(self._engine.tasks)))
+        return found
 
     def signal(
         self,

@@ -116,6 +116,7 @@ LEFT_OUT = {
     ("runs", "wait"): "read the run",
     ("runs", "events"): "the jobs of its targets have them",
     ("runs", "export"): "`changes`, page by page",
+    ("workflows", "check"): "a server can only check the code that it runs",
     ("runs", "targets"): "`changes`",
     ("schedules", "left"): "what is declared in code",
     ("schedules", "origins"): "what is declared in code",

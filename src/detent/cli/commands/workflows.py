@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from detent.cli import output
-from detent.cli.command import Group, with_app
+from detent.cli.command import Group, with_app, with_tasks
+from detent.cli.failures import FAILED, OK
 from detent.cli.options import job_filters, option, page_options, past_time, reason_option, tenant_option
 from detent.cli.session import Session, redaction_of
 from detent.errors import essence
@@ -87,6 +88,22 @@ def versions(session: Session, app: Detent, task: str | None) -> None:
     """
     rows = app.workflows.versions(task=task)
     session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows that have not ended")
+
+
+@workflows.command()
+@task_option
+@page_options
+@with_tasks
+def check(session: Session, app: Detent, **chosen: Any) -> int:
+    """Check before a deploy what becomes of parked workflows under the code of --app.
+
+    Each is replayed without effects up to its first step that is not on record. The exit code is 1 if one of them would
+    not continue.
+    """
+    rows = app.workflows.check(**chosen)
+    columns = output.columns("job_id", "task", "version", "verdict", "detail")
+    session.show_rows(rows, columns, empty=f"no parked workflows in {app.store.name}")
+    return FAILED if any(row.verdict != "continues" for row in rows) else OK
 
 
 @workflows.command()
