@@ -115,6 +115,7 @@ EXPORTED = [
     "WebhookTarget",
     "Worker",
     "Workflow",
+    "WorkflowCheck",
     "WorkflowContext",
     "WorkflowDrift",
     "WorkflowVersion",
