@@ -272,7 +272,10 @@ def test_selected_jobs_are_changed_and_no_others(tab: OpenTab, shop: Detent) -> 
     page.get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("dialog")).to_contain_text("2 selected jobs in another state are left alone")
     confirm(page, "", "Cancel 2 jobs")
-    expect(page.get_by_text("2 jobs cancelled.")).to_be_visible()
+    until(lambda: {job.refresh().state for job in sent} == {"cancelled"}, "the cancel of the other two")
+    page.locator(".toast").last.get_by_role("button", name="Undo").click()
+    until(lambda: [job.refresh().state for job in sent[2:]] == ["pending", "pending"], "the undo")
+    assert sent[0].refresh().state == "cancelled"
 
 
 def test_a_selected_job_that_has_moved_on_is_refused(tab: OpenTab, shop: Detent) -> None:

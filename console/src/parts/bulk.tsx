@@ -138,27 +138,32 @@ function selectedAction(verb: SelectedVerb, selection: Selection<Job>, lifecycle
     text: `${MEANINGS[verb]}${others ? ` ${many(others, "selected job")} in another state ${others === 1 ? "is" : "are"} left alone.` : ""}`,
     confirm: `${LABELS[verb]} ${number}`,
     run: async (reason) => {
-      const refused = await changeEach(verb, fitting, reason);
+      const { changed, refusals } = await changeEach(verb, fitting, reason);
       selection.clear();
       changes.now();
-      const done = many(fitting.length - refused.length, "job");
-      return { message: refused.length ? `${done} ${PAST[verb]}, ${refused.length} refused. ${refused[0]}` : `${done} ${PAST[verb]}.` };
+      const done = `${many(changed.length, "job")} ${PAST[verb]}`;
+      return {
+        message: refusals.length ? `${done}, ${refusals.length} refused. ${refusals[0]}` : `${done}.`,
+        undo: verb === "retry" || !changed.length ? undefined : () => changeEach("retry", changed, `undo of a ${verb}`),
+      };
     },
   };
 }
 
-/** Changes jobs one after the other. Returns why some were refused: they have moved on, for instance. */
-async function changeEach(verb: SelectedVerb, jobs: Job[], reason: string | undefined): Promise<string[]> {
-  const refused: string[] = [];
+/** Changes jobs one after the other. Returns those that were changed, and why others were not: they have moved on, for instance. */
+async function changeEach(verb: SelectedVerb, jobs: Job[], reason: string | undefined): Promise<{ changed: Job[]; refusals: string[] }> {
+  const changed: Job[] = [];
+  const refusals: string[] = [];
   for (const job of jobs) {
     try {
       await post(`/jobs/{job_id}/${verb}`, { parts: { job_id: job.id }, body: { reason } });
+      changed.push(job);
     } catch (error) {
       if (!(error instanceof Problem) || error.isLost || error.status === 401 || error.status === 403) throw error;
-      refused.push(error.message);
+      refusals.push(error.message);
     }
   }
-  return refused;
+  return { changed, refusals };
 }
 
 /** The operations that the reader has started on this page, until they have ended. */
