@@ -13,7 +13,7 @@ from typing import Any
 
 from detent.model.clock import to_micros
 from detent.model.records import Claimed
-from detent.model.workflow_records import NEVER
+from detent.model.workflow_records import NEVER, WorkflowSearch
 from detent.store.contract import Store, Verbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim, new_job
@@ -117,6 +117,7 @@ def lists(verbs: Verbs, held: Claimed) -> None:
     verbs.wait_list(job_id=held.job_id)
     verbs.wait_list(signal="none")
     verbs.wait_list(limit=10)
+    verbs.workflow_list(WorkflowSearch(version=2, parked=True), limit=10)
     verbs.child_groups(held.job_id)
     verbs.child_list(held.job_id)
 
