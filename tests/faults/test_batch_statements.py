@@ -47,7 +47,7 @@ def test_a_step_killed_anywhere_moves_each_target_once(store: Store, whole: bool
         assert (run(store, made.id).state, run(store, made.id).applied) == ("applied", 2), (k, after)
         return died
 
-    die_everywhere(whole, die)
+    die_everywhere(whole, die, 4)
     assert broken(store) == []
 
 
@@ -71,7 +71,7 @@ def test_a_preview_killed_anywhere_is_counted_once(store: Store, whole: bool) ->
         assert run(store, made.id).state == "applied", (k, after)
         return died
 
-    die_everywhere(whole, die)
+    die_everywhere(whole, die, 4)
     assert broken(store) == []
 
 
@@ -95,5 +95,5 @@ def test_a_cancel_killed_anywhere_is_whole_or_not_there(store: Store, whole: boo
         assert run(store, made.id).state == "cancelled", (k, after)
         return died
 
-    die_everywhere(whole, die)
+    die_everywhere(whole, die, 4)
     assert broken(store) == []
