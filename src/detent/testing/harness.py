@@ -58,6 +58,8 @@ class Harness:
         """Jobs whose worker has died."""
         self._retention: Retention | None = None
         self._app: Detent | None = None
+        self._sink = DirectSink(store, _WORKER)
+        self._exits.callback(self._sink.close)
 
     @property
     def app(self) -> Detent:
@@ -249,7 +251,7 @@ class Harness:
         if crash == "started" or isinstance(past, DetentError):
             self._crashes.pop(claimed.job_id, None)
             return None
-        store, sink = self.store, DirectSink(self.store, _WORKER)
+        store, sink = self.store, self._sink
         if crash is not None and is_crash_at_step(crash):
             mortal = self._mortals[claimed.job_id] = MortalWorker(self.store, crash, _WORKER)
             store, sink = mortal.store, mortal.sink

@@ -52,3 +52,8 @@ class DirectSink:
     def flush(self, timeout: float | None = None) -> bool:
         """Return True: nothing waits."""
         return True
+
+    def close(self) -> None:
+        """End the threads that write for async functions."""
+        self.steps.close()
+        self.steps.loads.close()
