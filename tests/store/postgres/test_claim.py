@@ -14,6 +14,7 @@ from detent.store.open import open_store
 from detent.store.postgres.driver.lane_memory import SECONDS_MAX, ClaimBounds
 from detent.store.postgres.store import PostgresStore
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, new_job
+from tests.deadlines import scaled
 
 TOUCHED = """
 SELECT coalesce(idx_tup_read, 0) FROM pg_stat_user_indexes WHERE indexrelname = 'ready_pkey'
@@ -91,7 +92,7 @@ def test_dead_rows_under_a_held_snapshot_are_not_walked_again(postgres_store_url
 
             def rows_read() -> int:
                 store.close()  # a session that ends hands in its figures
-                until = time.monotonic() + 30
+                until = time.monotonic() + scaled(30)
                 while look.execute(SESSIONS).fetchone() != (0,):
                     assert time.monotonic() < until
                 row = look.execute(TOUCHED).fetchone()
