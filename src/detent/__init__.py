@@ -26,9 +26,11 @@ if _TYPE_CHECKING:
     from detent.app.runs import Run
     from detent.app.workers import Worker
     from detent.client.aio_client import AioDirectClient as AsyncTransactionClient
+    from detent.client.aio_graph import AsyncGraph
     from detent.client.aio_job import AsyncJob
     from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
     from detent.client.client import DirectClient as TransactionClient
+    from detent.client.graph import Graph, Node
     from detent.client.job import Job
     from detent.client.list_page import ListPage
     from detent.client.operation import JobSelection, Operation
@@ -109,6 +111,7 @@ __all__ = [
     "AsyncBatchRun",
     "AsyncChildGroup",
     "AsyncDetent",
+    "AsyncGraph",
     "AsyncGroupResult",
     "AsyncJob",
     "AsyncJobSelection",
@@ -141,6 +144,7 @@ __all__ = [
     "Fatal",
     "FetchedPartition",
     "Figures",
+    "Graph",
     "GroupResult",
     "HistoryFull",
     "Identity",
@@ -161,6 +165,7 @@ __all__ = [
     "MailboxFull",
     "Mismatch",
     "Moved",
+    "Node",
     "Operation",
     "OpsRun",
     "Page",
@@ -226,6 +231,7 @@ _HOMES = {
     "AsyncBatchRun": "app.aio_batch_run.AsyncBatchRun",
     "AsyncChildGroup": "declare.workflow_context.AsyncChildGroup",
     "AsyncDetent": "app.aio_detent.AsyncDetent",
+    "AsyncGraph": "client.aio_graph.AsyncGraph",
     "AsyncGroupResult": "declare.workflow_context.AsyncGroupResult",
     "AsyncJob": "client.aio_job.AsyncJob",
     "AsyncJobSelection": "client.aio_operation.AsyncJobSelection",
@@ -258,6 +264,7 @@ _HOMES = {
     "Fatal": "declare.signals.Fatal",
     "FetchedPartition": "model.pipeline_records.PartitionRow",
     "Figures": "model.figure_records.Figures",
+    "Graph": "client.graph.Graph",
     "GroupResult": "declare.workflow_context.GroupResult",
     "HistoryFull": "errors.HistoryFull",
     "Identity": "model.service_records.IdentityRow",
@@ -278,6 +285,7 @@ _HOMES = {
     "MailboxFull": "errors.MailboxFull",
     "Mismatch": "app.reconciliation.Mismatch",
     "Moved": "model.records.Moved",
+    "Node": "client.graph.Node",
     "Operation": "client.operation.Operation",
     "OpsRun": "ops.ops_run.OpsRun",
     "Page": "declare.pipeline.Page",

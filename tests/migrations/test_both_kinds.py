@@ -90,4 +90,5 @@ def test_the_same_tables_are_guarded(sqlite_names: Names, postgres_names: Names)
     kept = {"execution", "event", "transition_log", "horizon", "migration", "identity", "token"}
     follows = {"batch_run", "target", "ops_run", "ops_environment", "pipeline_run", "partition", "watermark"}
     of_workflows = {"workflow", "workflow_step", "workflow_step_begun", "workflow_signal", "child_group"}
-    assert postgres_names.guarded == kept | {"job"} | follows | of_workflows
+    of_graphs = {"graph", "graph_node", "job_after"}
+    assert postgres_names.guarded == kept | {"job"} | follows | of_workflows | of_graphs

@@ -11,6 +11,7 @@ from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow, TransitionRow
 from detent.model.service_records import WorkerRow
 from detent.store.contract import Verbs
+from detent.views.graph_explanation import explain_graph, explain_node
 from detent.views.workflow_explanation import explain_park
 
 __all__ = ["explain", "paused_by"]
@@ -33,6 +34,8 @@ _ENDED_HOW = {
 def explain(verbs: Verbs, job_id: int) -> str:
     """Return why a job is in its state, in one sentence. `NotFound`."""
     row = _row(verbs, job_id)
+    if told := explain_graph(verbs, row):
+        return told
     match row.state:
         case "pending":
             return _why_pending(verbs, row)
@@ -49,9 +52,8 @@ def explain(verbs: Verbs, job_id: int) -> str:
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:
     if row.due_at > verbs.now():
-        parked = explain_park(verbs, row)
-        if parked is not None:
-            return parked
+        if told := explain_park(verbs, row) or explain_node(verbs, row):
+            return told
         return f"it waits for its time: due at {row.due_at.isoformat()}{_after(verbs, row)}"
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":

@@ -1216,7 +1216,7 @@ CREATE TABLE detent.graph_node (
   CONSTRAINT graph_node_pkey PRIMARY KEY (graph_id, name),
   CONSTRAINT graph_node_of_one_job UNIQUE (job_id),
   CONSTRAINT graph_node_blocked_is_possible CHECK (blocked >= 0),
-  CONSTRAINT graph_node_outcome_known CHECK (outcome = ANY ('{succeeded,failed}'::text[]))
+  CONSTRAINT graph_node_outcome_known CHECK (outcome IN ('succeeded', 'failed'))
 ) WITH (fillfactor = 50);
 CREATE INDEX graph_node_lost ON detent.graph_node (lost_by) WHERE lost_by IS NOT NULL;
 
@@ -1228,7 +1228,7 @@ CREATE TABLE detent.job_after (
   kind     text    NOT NULL,
   met      boolean NOT NULL DEFAULT false,
   CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id, kind),
-  CONSTRAINT job_after_kind_known CHECK (kind = ANY ('{success,end}'::text[])),
+  CONSTRAINT job_after_kind_known CHECK (kind IN ('success', 'end')),
   CONSTRAINT job_after_an_earlier_job CHECK (after_id < job_id)
 ) WITH (fillfactor = 50);
 CREATE INDEX job_after_by_after ON detent.job_after (after_id);
