@@ -11,18 +11,36 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
+SECONDS_MAX = 240.0
 DAY = "2026-11-18"
 
 
-def drain(directory: Path, url: str) -> None:
-    """Run a real worker until nothing is left that could be done."""
-    command = [sys.executable, "-m", "detent.cli", "worker", "nightly:app", "--drain"]
+@contextmanager
+def worker(directory: Path, url: str) -> Iterator[None]:
+    """Run a real worker."""
+    command = [sys.executable, "-m", "detent.cli", "worker", "nightly:app"]
     environment = os.environ | {"DETENT_DATABASE_URL": url, "PYTHONPATH": str(HERE)}
     with (directory / "worker.log").open("ab") as log:
-        subprocess.run(command, cwd=directory, env=environment, stdout=log, stderr=log, timeout=240, check=True)
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for it."""
+    end = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
 
 
 def play(directory: Path, url: str) -> None:
@@ -37,16 +55,15 @@ def play(directory: Path, url: str) -> None:
         job = graph.start()
         assert nightly(DAY)[0].start() == job
         print(f"started the run of {DAY}: {len(nodes)} nodes; started again, it is the same run")
-        drain(directory, url)
         orders, users, facts, publish, report = (app.jobs.get(node.id) for node in nodes)
-        assert (orders.state, users.state, facts.state, job.refresh().state) == (
-            *("quarantined", "succeeded", "pending", "pending"),
-        )
-        print(f"facts: {facts.why()}")
-        (directory / f"orders-{DAY}.csv").write_text("1\n2\n")
-        orders.retry(actor="ana", reason="the file has arrived")
-        print("the file has arrived, and ana retries that one node")
-        drain(directory, url)
+        with worker(directory, url):
+            until(lambda: (orders.refresh().state, users.refresh().state) == ("quarantined", "succeeded"))
+            assert (facts.refresh().state, job.refresh().state) == ("pending", "pending")
+            print(f"facts: {facts.why()}")
+            (directory / f"orders-{DAY}.csv").write_text("1\n2\n")
+            orders.retry(actor="ana", reason="the file has arrived")
+            print("the file has arrived, and ana retries that one node")
+            until(lambda: job.refresh().state == "succeeded")
         assert (publish.refresh().result, report.refresh().state) == (f"6 facts of {DAY}", "succeeded")
         assert users.refresh().attempt == 1
         assert app.record.verify() == []

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -44,7 +45,7 @@ def report(ctx: Context, day: str) -> str:
     return f"the facts of {day} have ended"
 
 
-def nightly(day: str) -> tuple[Graph, list[Node[object]]]:
+def nightly(day: str) -> tuple[Graph, list[Node[Any]]]:
     """Describe the run of a day. Its key is the day, so it cannot be started twice."""
     graph = app.graph("nightly", key=day)
     orders = graph.add(extract.call(table="orders", day=day), name="orders")

@@ -123,18 +123,18 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         "node 'a' of graph 'g', which is another one",
     ),
     "a name instead of a node": (
-        lambda app, graph, a: graph.add(call(app, "publish"), after=["a"]),
+        lambda app, graph, a: graph.add(call(app, "publish"), after=["a"]),  # type: ignore[list-item]
         "nodes, as graph.add() returns them",
     ),
     "a node instead of a list": (
-        lambda app, graph, a: graph.add(call(app, "publish"), after=a),
+        lambda app, graph, a: graph.add(call(app, "publish"), after=a),  # type: ignore[arg-type]
         "a list of nodes",
     ),
     "a task that is unique": (
         lambda app, graph, a: graph.add(call(app, "once")),
         "task 'once', which is unique",
     ),
-    "no call": (lambda app, graph, a: graph.add(app.find_task("publish")), "task.call(...)"),
+    "no call": (lambda app, graph, a: graph.add(app.find_task("publish")), "task.call(...)"),  # type: ignore[arg-type]
     "an empty name": (lambda app, graph, a: graph.add(call(app, "publish"), name=""), "name"),
     "a name of the graph that is too long": (lambda app, graph, a: app.graph("x" * 201), "graph"),
     "no nodes": (lambda app, graph, a: app.graph("empty").start(), "at least one node"),
