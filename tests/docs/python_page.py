@@ -50,6 +50,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Declaring": (
         "Task",
         "Call",
+        "Graph",
+        "Node",
         "Retry",
         "Limit",
         "Probed",
