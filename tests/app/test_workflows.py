@@ -171,6 +171,7 @@ def test_signals_that_are_refused(app: Detent, harness: Harness) -> None:
 
 
 def test_steps_in_their_order_without_secrets(app: Detent, harness: Harness) -> None:
+    """F28: in lists of steps a secret value is redacted."""
     job = enqueue(app, "expense", report=7)
     before = harness.clock.now() - timedelta(seconds=1)
     harness.work()

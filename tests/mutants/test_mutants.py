@@ -78,7 +78,7 @@ def run(copy: Path, cluster: Cluster, tests: list[str]) -> tuple[int, set[str], 
 def test_a_guard_that_is_taken_out_is_missed(
     mutant: Mutant, request: pytest.FixtureRequest, whole: bool, postgres_cluster: Cluster
 ) -> None:
-    """J5, C1, L4: the guards are there, and each is needed."""
+    """J5, C1, L4, F29: the guards are there, and each is needed."""
     if not whole and mutant.name not in SLICE:
         pytest.skip("part of make faults")
     copy: Path = request.getfixturevalue("copy")

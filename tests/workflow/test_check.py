@@ -102,6 +102,7 @@ def checked(harness: Harness, app: Detent, job_id: int) -> WorkflowCheck:
 def test_a_check_says_what_then_happens(
     harness: Harness, function: Callable[..., Any], options: dict[str, Any], verdict: str
 ) -> None:
+    """F12: before a deploy of six kinds of change."""
     old = deployed(harness, begun)
     job = old.enqueue(old.find_task("order").call())
     harness.work()

@@ -76,7 +76,7 @@ def _check_version(name: str, value: object) -> None:
         raise InvalidSetting(name, repr(value)[:80], f"a whole number from 1 to {_VERSION_MAX:,}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, `Step[int]("charge")` raises in Python 3.11
 class Step(Generic[T]):
     """A step of a workflow: its name, and how it is called.
 

@@ -43,7 +43,7 @@ def claimed_ids(store: Store, **options: Any) -> list[int]:
 
 
 def test_only_those_who_can_continue_its_version_get_it(store: Store) -> None:
-    """A version that is not among those of its task is not claimed; nor is one of a task that is not named."""
+    """F12: a version that is not among those of its task is not claimed; nor is one of a task that is not named."""
     job_id = returned(store)
     others: list[dict[str, list[int]]] = [NEW, {}, {TASK: []}, {"another": [1]}, {"another": [1], TASK: [2, 3]}]
     for versions in others:

@@ -44,7 +44,7 @@ def test_everything_goes_with_the_job(store: Store, store_url: str, clock: Store
 
 
 def test_children_stay_while_their_parent_runs(store: Store, clock: StoreClock) -> None:
-    """Scenario 19: their results are read page by page while the parent lives."""
+    """F19: their results are read page by page while the parent lives."""
     held = grown(store)
     ids = store.child_list(held.job_id)
     clock.advance(timedelta(days=30))

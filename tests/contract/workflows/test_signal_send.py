@@ -22,7 +22,7 @@ from tests.contract.workflows.sample_workflows import (
 
 
 def test_a_signal_is_kept_before_the_wait(store: Store, clock: StoreClock) -> None:
-    """Scenario 5: also before the first attempt."""
+    """F5: also before the first attempt."""
     job_id = enqueue(store)
     sent = is_sent(send(store, job_id, payload='{"ok":true}', reason="asked"))
     assert (sent.job_id, sent.created) == (job_id, True)
@@ -59,7 +59,7 @@ def test_a_workflow_that_only_sleeps_is_not_woken(store: Store, clock: StoreCloc
 
 
 def test_a_running_workflow_finds_it_when_it_parks(store: Store) -> None:
-    """Scenario 5: between looking and parking."""
+    """F5: between looking and parking."""
     held = begin(store)
     send(store, held.job_id)
     park(store, held, signal())
@@ -67,7 +67,7 @@ def test_a_running_workflow_finds_it_when_it_parks(store: Store) -> None:
 
 
 def test_many_at_once_are_in_order(store: Store) -> None:
-    """Scenario 7: the order of a call is the order of the mailbox, whatever the names."""
+    """F7: the order of a call is the order of the mailbox, whatever the names."""
     first, second = parked_for_signal(store), parked_for_signal(store)
     items = [
         NewSignal(job_id=job_id, name=name, payload=str(n), actor="bob")
@@ -81,7 +81,7 @@ def test_many_at_once_are_in_order(store: Store) -> None:
 
 
 def test_the_same_dedupe_is_the_same_signal(store: Store) -> None:
-    """Scenario 6: also in one call, and also if the workflow has ended meanwhile."""
+    """F6: also in one call, and also if the workflow has ended meanwhile."""
     job_id = enqueue(store)
     sent = is_sent(send(store, job_id, dedupe="d"))
     assert send(store, job_id, dedupe="d") == SignalSent(job_id, sent.seq, False)

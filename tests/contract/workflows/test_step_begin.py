@@ -11,7 +11,7 @@ from tests.contract.workflows.sample_workflows import begin, load, record, step
 
 
 def test_the_first_attempt_and_how_many_there_were(store: Store) -> None:
-    """Scenario 1: the next attempt learns that the step may have happened."""
+    """F1: the next attempt learns that the step may have happened."""
     held = begin(store)
     assert store.step_begin([step(held)]) == [StepBegun("a", 1, 1)]
     abort(store, held)

@@ -30,7 +30,7 @@ def test_a_step_is_on_record_with_all_that_was_said(store: Store, clock: StoreCl
 
 
 def test_the_second_writer_adopts_the_record(store: Store, clock: StoreClock) -> None:
-    """Scenarios 2 and 4: a step has one answer, whoever asks again and whatever they bring."""
+    """F2, F4: a step has one answer, whoever asks again and whatever they bring."""
     held = begin(store)
     first = is_recorded(record(store, held, value='"one"'))
     clock.advance(1)
@@ -77,7 +77,7 @@ def test_the_first_step_begins_the_workflow_under_its_version(store: Store) -> N
 
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_only_the_holder_records(store: Store, clock: StoreClock, untouched: Untouched, has_begun: bool) -> None:
-    """Scenario 4: an old attempt, one whose lease is over, one that has ended, and one that never was. A single step of
+    """F4: an old attempt, one whose lease is over, one that has ended, and one that never was. A single step of
     a workflow that has begun is recorded in a way of its own, and so are several."""
     held = begin(store, attempts_max=9)
     if has_begun:

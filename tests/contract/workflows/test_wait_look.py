@@ -49,7 +49,7 @@ def test_a_signal_is_taken_once_and_on_record(store: Store, clock: StoreClock) -
 
 
 def test_the_next_attempt_gets_the_same_outcome(store: Store) -> None:
-    """Scenario 8: however often it is asked for, and whatever has arrived since."""
+    """F8: however often it is asked for, and whatever has arrived since."""
     held = begin(store)
     send(store, held.job_id, payload="1")
     first = look(store, held, signal())
@@ -60,7 +60,7 @@ def test_the_next_attempt_gets_the_same_outcome(store: Store) -> None:
 
 
 def test_two_signals_two_waits(store: Store) -> None:
-    """Scenario 7: oldest first, each to one wait."""
+    """F7: oldest first, each to one wait."""
     held = begin(store)
     for payload in ("1", "2", "3"):
         send(store, held.job_id, payload=payload)
@@ -132,7 +132,7 @@ def sleep(store: Store, held: Claimed, **overrides: Any) -> object:
 
 
 def test_a_sleep_records_its_time_alone(store: Store, clock: StoreClock) -> None:
-    """Scenario 15: a sleep until a time that is over returns at once, and is on record too."""
+    """F15: a sleep until a time that is over returns at once, and is on record too."""
     held = begin(store)
     until: datetime = clock.now() + timedelta(seconds=20)
     assert sleep(store, held, lasts=20.0) == Pending(held.job_id, 1, until)

@@ -12,7 +12,7 @@ from tests.contract.workflows.sample_workflows import begin, load, look, paths, 
 
 
 def test_history_is_empty_and_the_mailbox_stays(store: Store, clock: StoreClock) -> None:
-    """Scenario 14."""
+    """F14."""
     held = begin(store)
     record(store, held, version=2)
     send(store, held.job_id, payload="7")

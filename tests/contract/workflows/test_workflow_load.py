@@ -40,7 +40,7 @@ def test_pages(store: Store) -> None:
 
 
 def test_a_finished_scope_is_one_row(store: Store) -> None:
-    """Scenario 14: nothing inside a scope that is on record is loaded, and its neighbours are."""
+    """F14: nothing inside a scope that is on record is loaded, and its neighbours are."""
     held = begin(store)
     for n in range(6):
         scope = f"p:{n}"

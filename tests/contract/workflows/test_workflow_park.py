@@ -73,7 +73,7 @@ def test_a_wait_that_is_over_is_due_at_once(store: Store, clock: StoreClock) -> 
 
 
 def test_what_has_arrived_wakes_it_at_once(store: Store) -> None:
-    """Scenario 5: a signal is either seen by the park or wakes the job."""
+    """F5: a signal is either seen by the park or wakes the job."""
     held = begin(store)
     send(store, held.job_id)
     park(store, held, signal("other"), signal())
@@ -102,7 +102,7 @@ def test_new_waits_replace_earlier_ones(store: Store) -> None:
 
 
 def test_parks_without_a_new_record_are_counted(store: Store) -> None:
-    """Scenario 22: a workflow that only sleeps is noticed, and one that gets on is not."""
+    """F22: a workflow that only sleeps is noticed, and one that gets on is not."""
     held = begin(store)
     for n in range(1, 4):
         record(store, held, f"sleep#{n}", kind="sleep")

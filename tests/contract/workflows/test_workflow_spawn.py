@@ -117,7 +117,7 @@ def end(store: Store, child: Claimed, how: str) -> None:
 def test_every_end_of_a_child_is_counted_and_wakes_the_parent(
     store: Store, how: str, expected: tuple[int, int, int]
 ) -> None:
-    """Scenario 10: whatever became of it."""
+    """F10: whatever became of it."""
     held = begin(store)
     first = store.ids_reserve(1)
     spawn(
@@ -134,7 +134,7 @@ def test_every_end_of_a_child_is_counted_and_wakes_the_parent(
 
 
 def test_the_last_child_wakes_the_parent(store: Store, clock: StoreClock) -> None:
-    """Scenario 19: one wake-up for all of them."""
+    """F19: one wake-up for all of them."""
     held = begin(store)
     spawn(store, held, 30)
     park(store, held, children())
@@ -163,7 +163,7 @@ def test_one_finish_of_many_children(store: Store) -> None:
 
 
 def test_a_child_in_quarantine_is_waited_for_if_it_may_be_saved(store: Store) -> None:
-    """Scenario 10: an operator retries it, and the parent goes on by itself."""
+    """F10: an operator retries it, and the parent goes on by itself."""
     held = begin(store)
     spawn(store, held, 2)
     park(store, held, children(settled=True))
@@ -240,6 +240,7 @@ def test_an_open_group_wakes_nobody(store: Store) -> None:
 
 
 def test_detached_children_belong_to_no_group(store: Store) -> None:
+    """F11: a cancel of the tree leaves them alone."""
     held = begin(store)
     spawn(store, held, 2, detached=True)
     assert store.child_groups(held.job_id) == []
@@ -249,7 +250,7 @@ def test_detached_children_belong_to_no_group(store: Store) -> None:
 
 
 def test_no_child_appears_after_a_cancel(store: Store, untouched: Untouched) -> None:
-    """Scenario 11."""
+    """F11: a spawn after the cancel is refused."""
     held = begin(store)
     store.job_cancel([held.job_id], "bob")
     first = store.ids_reserve(2)

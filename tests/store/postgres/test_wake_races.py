@@ -133,7 +133,7 @@ def test_the_same_dedupe_in_two_transactions_is_one_signal(
 
 
 def test_a_signal_in_the_moment_of_parking_is_never_lost(store: Store, threads: ThreadPoolExecutor) -> None:
-    """Scenario 5 of workflows: two connections, many rounds; afterwards the workflow is awake every time."""
+    """F5: two connections, many rounds; afterwards the workflow is awake every time."""
     for number in range(ROUNDS):
         held = begin(store)
         start = Barrier(2)
@@ -183,7 +183,7 @@ def test_a_parent_parks_while_its_last_child_ends(
 def test_the_second_writer_of_a_step_takes_over_the_first(
     store: Store, other: Any, threads: ThreadPoolExecutor, postgres_store_url: str
 ) -> None:
-    """Decision 3 of workflows: the primary key decides, also between transactions."""
+    """F4: the primary key decides, also between transactions."""
     held = begin(store)
     record(store, held, "first")
     record(store.on(other), held, "a", seq=2, value='"theirs"')

@@ -299,6 +299,7 @@ def test_a_value_that_is_too_large_is_refused_at_once(harness: Harness, app: Det
 
 
 def test_an_inserted_step_is_refused_before_it_is_called(harness: Harness, app: Detent) -> None:
+    """F12: with the names of both steps."""
     old = [True]
 
     @app.workflow(name="order", retry=ONCE)

@@ -19,6 +19,7 @@ def fail() -> None:
 
 
 def test_a_workflow_that_fails_for_good_undoes_its_steps_in_reverse(harness: Harness, app: Detent) -> None:
+    """F20: the last step first."""
     keys: list[str] = []
 
     @app.workflow(name="order", retry=Retry(1, base=1))
@@ -60,6 +61,8 @@ def test_an_async_workflow_undoes_its_steps_too(harness: Harness, app: Detent) -
 
 
 def test_a_crash_between_two_undos_repeats_neither(harness: Harness, app: Detent) -> None:
+    """F20: each undo is a step of its own."""
+
     def undo(word: str) -> None:
         note(f"undo {word}")
         if word == "reserve" and calls.count("undo reserve") == 1:

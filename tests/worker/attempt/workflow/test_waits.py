@@ -115,6 +115,8 @@ def test_branches_of_an_async_function_wait_at_the_same_time(harness: Harness, a
 
 
 def test_a_function_that_swallows_the_park_is_stopped(harness: Harness, app: Detent) -> None:
+    """F21: by `ParkSwallowed`, and it is not retried."""
+
     @app.workflow(name="expense", retry=Retry(5))
     def expense(ctx: WorkflowContext) -> str:
         try:
@@ -131,6 +133,8 @@ def test_a_function_that_swallows_the_park_is_stopped(harness: Harness, app: Det
 
 
 def test_except_exception_does_not_catch_the_park(harness: Harness, app: Detent) -> None:
+    """F21: the park is a BaseException."""
+
     @app.workflow(name="expense")
     def expense(ctx: WorkflowContext) -> str:
         try:
@@ -148,6 +152,8 @@ def test_except_exception_does_not_catch_the_park(harness: Harness, app: Detent)
 
 
 def test_a_workflow_that_only_sleeps_is_stopped(harness: Harness, app: Detent) -> None:
+    """F22: as spinning."""
+
     @app.workflow(name="expense")
     def expense(ctx: WorkflowContext) -> None:
         while True:

@@ -1,0 +1,134 @@
+"""SIGKILL at every statement of workers that run workflows. `make test`: all workflows together, at a few statements
+that chance picks; `make faults`: each alone, before each statement, with every invariant of rows checked each time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from detent.client.job import Job
+from detent.testing.harness import Harness
+from detent.testing.stores import plain_connection, row_violations
+from tests.faults.trap import killed_at
+from tests.faults.workflow_lives import LEASE, LIVES, Calls, Life, declare, steps_of
+
+KILLS = 3
+STATEMENTS = 700
+"""About how many statements all lives together take."""
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Calls:
+    return Calls(tmp_path / "calls")
+
+
+@pytest.fixture
+def harness(store_url: str, calls: Calls) -> Iterator[Harness]:
+    with closing(plain_connection(store_url)) as connection:
+        connection.execute("CREATE TABLE booked (job_id bigint NOT NULL, amount bigint NOT NULL)")
+        connection.commit()
+    with closing(Harness(store_url, lease=LEASE)) as one:
+        declare(one, calls)
+        yield one
+
+
+def begin(harness: Harness, life: Life) -> Job[Any]:
+    return harness.app.enqueue(harness.app.find_task(life.body).call())
+
+
+def booked(harness: Harness, job: Job[Any]) -> list[int]:
+    with closing(plain_connection(harness.url)) as connection:
+        rows = connection.execute(f"SELECT amount FROM booked WHERE job_id = {job.id} ORDER BY amount").fetchall()
+        return [amount for (amount,) in rows]
+
+
+def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], where: str) -> None:
+    """The workflow came to its end; what is on record was done; a kill repeats at most what it cut short."""
+    assert job.refresh().state == "succeeded", (where, job)
+    assert job.result == life.result, where
+    noted = calls.of(job.id)
+    assert [noted[word] for word in life.once] == [1] * len(life.once), (where, noted)
+    for word in life.often:
+        assert len(calls.keys(job.id, word)) <= 1, where
+    most = TALLY.get(life.body, len(life.often) + len(life.once)) + (8 if life.body == "gather" else 1)
+    assert sum(noted.values()) <= most, (where, noted)
+    assert booked(harness, job) == list(life.booked), where
+    if life.paths:
+        found = steps_of(harness, job)
+        assert {path for path in found if "/" not in path} == set(life.paths), where
+
+
+TALLY = {"gather": 9, "tries": 3, "order": 6, "generations": 3}
+"""How many calls a workflow makes without kills, if it is not one for each word."""
+
+
+def settle(harness: Harness, lives: list[tuple[Life, Job[Any]]]) -> None:
+    """Others go on: leases expire, and whatever the dead process did from outside is done again."""
+    for life, job in lives:
+        harness.clock.advance(LEASE + 1)
+        life.live(harness, job)
+    for _ in range(3):
+        harness.clock.advance(max([LEASE + 1, *(2 * life.turns + 1 for life, _ in lives)]))
+        harness.work()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", LIVES)
+def test_a_worker_is_killed_at_every_statement(harness: Harness, calls: Calls, whole: bool, name: str) -> None:
+    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19: wherever a worker died, others bring the workflow to
+    the same end. A recorded step is not repeated, a transaction happens once, and no signal or child is lost."""
+    if not whole:
+        pytest.skip("part of make faults")
+    life = LIVES[name]
+
+    for k in itertools.count(1):
+        job = begin(harness, life)
+        died = killed_at(k, lambda job=job: life.live(harness, job), after=False)  # type: ignore[misc]
+        assert row_violations(harness.store, harness.url) == []
+        recorded = calls_of_recorded(harness, calls, life, job)
+        harness.clock.advance(life.turns)
+        settle(harness, [(life, job)])
+        check(harness, calls, life, job, f"{name}: before statement {k}")
+        assert calls_of_recorded(harness, calls, life, job).items() >= recorded.items(), k
+        if not died:
+            break
+    assert k > 50
+    assert harness.store.verify() == []
+
+
+def calls_of_recorded(harness: Harness, calls: Calls, life: Life, job: Job[Any]) -> dict[str, int]:
+    """How often the steps that are on record were called, for steps named as what they note."""
+    noted, found = calls.of(job.id), steps_of(harness, job)
+    return {word: noted[word] for word in life.often if word in found}
+
+
+@pytest.mark.timeout(600)
+def test_a_worker_is_killed_at_some_statements(harness: Harness, calls: Calls, whole: bool) -> None:
+    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19: the same for all workflows at once."""
+    seed = secrets.randbelow(1_000_000)
+    chance = random.Random(seed)
+    for _ in range(KILLS):
+        lives = [(life, begin(harness, life)) for life in LIVES.values()]
+        k = chance.randrange(20, STATEMENTS)
+
+        def live(lives: list[tuple[Life, Job[Any]]] = lives) -> None:
+            for life, job in lives:
+                life.live(harness, job)
+
+        killed_at(k, live, after=chance.random() < 0.5)
+        before = {job.id: calls_of_recorded(harness, calls, life, job) for life, job in lives}
+        harness.clock.advance(sum(life.turns for life, _ in lives))
+        settle(harness, lives)
+        for life, job in lives:
+            where = f"{life.body}: statement {k}, seed {seed}"
+            check(harness, calls, life, job, where)
+            assert calls_of_recorded(harness, calls, life, job).items() >= before[job.id].items(), where
+    assert harness.store.verify() == []
