@@ -55,7 +55,7 @@ def test_the_same_dedupe_is_the_same_signal(detent: Harness) -> None:
 
 def test_many_senders_at_once(detent: Harness, whole: bool) -> None:
     """F7: none is lost, and they are taken in the order of their numbers, by two waits each a different one."""
-    senders = 200 if whole else 24
+    senders = 200 if whole else 60
 
     @detent.app.workflow(name="counter")
     def counter(ctx: WorkflowContext) -> list[int]:

@@ -21,6 +21,7 @@ DECLARE
   known   record;
   j       detent.job;
   unread  bigint;
+  top     bigint;
   to_wake bigint[] := '{}';
   is_left boolean;
   notify  boolean := false;
@@ -59,8 +60,13 @@ BEGIN
         answer := 'full';
         detail := unread::text;
       ELSE
-        seq := greatest(first + item.ord - 1, 1 + (
-          SELECT max(g.seq) FROM detent.workflow_signal g WHERE g.job_id = item.id AND g.name = item.name));
+        seq := first + item.ord - 1;
+        -- Another sender may have written a higher number in between. Then take a later one, and never the next after its: that
+        -- may be reserved for a third sender.
+        top := (SELECT max(g.seq) FROM detent.workflow_signal g WHERE g.job_id = item.id AND g.name = item.name);
+        IF top = seq OR top >= first + cardinality(p_ids) THEN
+          seq := greatest(detent.ids_reserve_v1(1), top + 1);
+        END IF;
         INSERT INTO detent.workflow_signal (job_id, name, seq, payload, dedupe, actor, reason, sent_at)
           VALUES (item.id, item.name, seq, item.payload, item.dedupe, item.actor, item.reason, detent.job_now(j, t))
           ON CONFLICT (job_id, name, dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
