@@ -52,22 +52,36 @@ def take(
 
 def document(browser: Browser, url: str, folder: Path) -> list[str]:
     """Take the pictures of docs/console.md, and return the errors that the browser reported."""
-    dead, batch, pipeline, deployed = (
+    dead, batch, pipeline, deployed, workflow = (
         _first_id(url, path)
         for path in (
             "dead?task=shop.charge",
             "runs?kind=batch&state=partial",
             "runs?kind=pipeline&state=failed",
             "ops?state=success",
+            "workflows?task=shop.parcel&state=parked",
         )
     )
-    names = ("jobs", "dead", "runs", "ops", "queues", "schedules", "limits", "workers", "alerts", "lifecycles")
+    names = (
+        "jobs",
+        "dead",
+        "workflows",
+        "runs",
+        "ops",
+        "queues",
+        "schedules",
+        "limits",
+        "workers",
+        "alerts",
+        "lifecycles",
+    )
     pages = {f"console-{name}": name for name in (*names, "integrity", "record", "access")}
     pages |= {
         "console-overview": "",
         "console-job": f"jobs/{dead}",
         "console-batch-run": f"runs/{batch}",
         "console-pipeline-run": f"runs/{pipeline}",
+        "console-workflow": f"jobs/{workflow}",
         "console-ops-run": f"ops/{deployed}",
     }
     errors = take(browser, url, pages, folder, ["light"], whole=False)

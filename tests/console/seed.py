@@ -110,6 +110,8 @@ def _hour(app: Detent, shop: Any, chance: random.Random, hour: int) -> None:
     if hour % 3 == 0:
         for number in range(3):
             app.enqueue(shop.thumbnail.call(photo=f"photo-{hour}{number * 7}.jpg"))
+    if hour % 2 == 0:
+        app.enqueue(shop.parcel.call(order=hour // 2), tenant="acme")
     if hour % 8 == 0:
         app.enqueue(shop.report.call(month=f"2026-{hour % 12 + 1:02}"))
 
@@ -171,6 +173,12 @@ def _now(app: Detent, harness: Harness, shop: Any) -> None:
         app.enqueue(shop.welcome.call(user_id=9000 + number), due_at=harness.clock.now() + timedelta(hours=number + 1))
     cancelled = app.enqueue(shop.report.call(month="2025-12"), due_at=harness.clock.now() + timedelta(days=1))
     cancelled.cancel(actor="ben", reason="not needed any more")
+    for number in range(3):
+        asked = app.enqueue(shop.expense.call(report=40 + number), tenant="globex")
+        harness.work()
+        if number == 0:
+            asked.signal("decision", {"approved": True}, actor="ben", reason="small enough")
+            harness.work()
     app.ops.queue("shop", "production", git_sha="0ddba11cafe5", git_ref="refs/heads/main", metadata={"kind": "deploy"})
     app.alerts.raise_("disk_full", "The disk of db-1 is 92 % full.", severity="critical", facts={"host": "db-1"})
     app.alerts.raise_("slow_supplier", "The supplier north answers in 4.1 s.", facts={"supplier": "north"})

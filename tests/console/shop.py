@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from detent import Change, Context, Detent, Lifecycle, Limit, Page, Partition, Retry, Transition
+from detent import (
+    Change,
+    Context,
+    Detent,
+    Lifecycle,
+    Limit,
+    Page,
+    Partition,
+    Retry,
+    Step,
+    Transition,
+    WorkflowContext,
+)
 from detent.model.clock import Clock, SystemClock
 
 __all__ = ["ORDER", "ORDERS", "Diamonds", "Reprice", "app", "clock", "spend"]
@@ -125,6 +137,46 @@ async def watch(ctx: Context, seconds: float) -> str:
         ctx.progress(number + 1, total=int(seconds * 4))
         await asyncio.sleep(0.25)
     return "watched"
+
+
+def ask_boss(report: int) -> dict[str, Any]:
+    """Send a question."""
+    spend(0.8)
+    return {"report": report, "asked": "boss@shop.example"}
+
+
+@app.workflow(name="shop.expense", queue="live", version=2, supports=(1, 2))
+def expense(ctx: WorkflowContext, report: int) -> str:
+    """Ask, and wait for the decision of a person."""
+    ctx.step("ask", ask_boss, report)
+    ctx.step(Step("password", secret=True), lambda: "hunter2")
+    ctx.set_status(waits_for="the boss")
+    decision = ctx.wait_for("decision", timeout=3 * 86_400)
+    return ctx.step("book", lambda: f"report {report}: {decision}")
+
+
+def reserve(order: int) -> str:
+    """Take it from the stock."""
+    spend(1.4)
+    return f"shelf {order % 7}"
+
+
+def give_back(shelf: str) -> None:
+    """Put it back."""
+    spend(0.5)
+
+
+@app.workflow(name="shop.parcel", queue="live", retry=Retry(1, base=20))
+def parcel(ctx: WorkflowContext, order: int) -> int:
+    """Reserve, wait a while, send mails as children, and hand over; some orders fail and are undone."""
+    ctx.step(Step("reserve", undo=give_back), reserve, order)
+    ctx.sleep(600)
+    mails = ctx.spawn_many("mails", [welcome.call(user_id=order + one) for one in range(2)])
+    sent = mails.join().succeeded
+    if order % 2:
+        raise ConnectionError("the carrier answered 503")
+    ctx.wait_for("picked-up")
+    return sent
 
 
 @app.batch(name="reprice", queue="prices", retry=Retry(1, base=1))

@@ -71,12 +71,17 @@ def test_the_page_of_a_job_is_in_order(tab: OpenTab, axe: str, shop: Detent) -> 
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-@pytest.mark.parametrize("which", ["a batch run", "mismatches", "a pipeline run", "an ops run", "policies"])
+@pytest.mark.parametrize(
+    "which", ["a workflow", "waits", "a batch run", "mismatches", "a pipeline run", "an ops run", "policies"]
+)
 def test_a_page_of_one_thing_is_in_order(tab: OpenTab, axe: str, shop: Detent, which: str) -> None:
     (batch,) = shop.runs.list(kind="batch", state="partial", limit=1)
     (pipeline,) = shop.runs.list(kind="pipeline", state="failed", limit=1)
     (deploy,) = shop.ops.list(state="success", limit=1)
+    (asked, *_) = shop.workflows.list(task="shop.expense", state="parked", limit=1)
     path, shown = {
+        "a workflow": (f"jobs/{asked.id}", "[data-step=parked]"),
+        "waits": ("workflows?tab=waits", "tr[data-row]"),
         "a batch run": (f"runs/{batch.id}", "tbody[data-ref]"),
         "mismatches": (f"runs/{batch.id}?tab=mismatches", "section[aria-labelledby=card-mismatches]"),
         "a pipeline run": (f"runs/{pipeline.id}", ".tile[data-state=failed]"),

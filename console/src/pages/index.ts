@@ -20,6 +20,7 @@ export const PAGES: Page[] = [
   { path: "", title: "Overview", group: "", icon: "overview", letter: "o", component: lazy(() => import("./overview")) },
   { path: "jobs", title: "Jobs", group: "Work", icon: "jobs", letter: "j", component: lazy(() => import("./jobs")) },
   { path: "jobs/:id", title: "Job", icon: "jobs", component: lazy(() => import("./job")) },
+  { path: "workflows", title: "Workflows", group: "Work", icon: "workflows", letter: "f", component: lazy(() => import("./workflows")) },
   { path: "runs", title: "Runs", group: "Work", icon: "runs", letter: "u", component: lazy(() => import("./runs")) },
   { path: "runs/:id", title: "Run", icon: "runs", component: lazy(() => import("./run")) },
   { path: "ops", title: "Ops runs", group: "Work", icon: "ops", letter: "b", component: lazy(() => import("./ops")) },

@@ -13,11 +13,14 @@ import { Icon } from "../parts/icon";
 import { Log } from "../parts/log";
 import { Empty, Failure, Loading } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
-import { labelOf, State } from "../parts/state";
+import { labelOf } from "../parts/state";
 import { Absent, type Column, Table } from "../parts/table";
 import { Clip, Copyable, Json, Text } from "../parts/text";
 import { ExactTime, Time, Took } from "../parts/time";
 import { pageUrl, thingUrl } from "../parts/url";
+import { JobState } from "../workflows/job_state";
+import { limitOf } from "../workflows/reading";
+import { WorkflowCards } from "../workflows/workflow_cards";
 import "../styles/job.css";
 
 type Execution = Schemas["Execution"];
@@ -172,7 +175,7 @@ export default function JobPage() {
         title={`${job.task} ${job.id}`}
         heading={
           <span class="job-title">
-            <Text value={job.task} /> <State state={job.state} />
+            <Text value={job.task} /> <JobState job={job} />
           </span>
         }
         lead={
@@ -190,6 +193,7 @@ export default function JobPage() {
       <div class="job-grid">
         <div class="stack">
           <Why job={job} />
+          <WorkflowCards id={job.id} />
           <Card title="Attempts" side={<Progress job={job} />}>
             {executions.length ? <Gantt job={job} executions={executions} /> : <p class="soft">No worker has claimed it yet.</p>}
           </Card>
@@ -307,7 +311,7 @@ function Facts({ job, lifecycle }: { job: Job; lifecycle: Lifecycle | undefined 
         </dd>
         <dt>Due</dt>
         <dd>
-          <ExactTime at={job.due_at} />
+          <ExactTime at={limitOf(job.due_at)} />
         </dd>
         {job.expires_at && (
           <>
@@ -399,7 +403,7 @@ function Facts({ job, lifecycle }: { job: Job; lifecycle: Lifecycle | undefined 
 }
 
 const RELATED: Column<Job>[] = [
-  { head: "State", width: "136px", place: "side", cell: (job) => <State state={job.state} /> },
+  { head: "State", width: "136px", place: "side", cell: (job) => <JobState job={job} /> },
   {
     head: "Task",
     place: "lead",

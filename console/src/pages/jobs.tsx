@@ -14,12 +14,12 @@ import { PageHead } from "../parts/page";
 import { useSelection } from "../parts/selection";
 import { readSince, SINCE_VALUES } from "../parts/since";
 import { errorLine } from "../parts/errors";
-import { State } from "../parts/state";
 import { Absent, type Column } from "../parts/table";
 import { type Tab, Tabs } from "../parts/tabs";
 import { Clip, Copyable } from "../parts/text";
 import { Time, Took } from "../parts/time";
 import { type Filters, thingUrl, useQuery } from "../parts/url";
+import { Due, JobState } from "../workflows/job_state";
 import "../styles/jobs.css";
 
 const STATES = ["pending", "running", "failed", "quarantined", "succeeded", "cancelled"];
@@ -30,11 +30,7 @@ const idOf = (job: Job) => job.id;
 /** Says in a few words what is the matter with a job. */
 export function Detail({ job }: { job: Job }) {
   if (job.state === "pending" && Date.parse(job.due_at) > Date.now()) {
-    return (
-      <span class="soft">
-        due <Time at={job.due_at} />
-      </span>
-    );
+    return <Due job={job} />;
   }
   if (job.state === "running" && job.cancel_requested_at) return <span class="soft">is asked to stop</span>;
   if (job.state === "cancelled" && job.cancel_reason) return <Clip value={job.cancel_reason} />;
@@ -43,7 +39,7 @@ export function Detail({ job }: { job: Job }) {
 }
 
 const COLUMNS: Column<Job>[] = [
-  { head: "State", width: "136px", place: "side", cell: (job) => <State state={job.state} /> },
+  { head: "State", width: "136px", place: "side", cell: (job) => <JobState job={job} /> },
   {
     head: "Task",
     width: "19%",

@@ -4,6 +4,7 @@ export type Tone = "green" | "blue" | "amber" | "red" | "gray" | "violet";
 
 const LOOKS: Record<string, [Tone, IconName]> = {
   pending: ["gray", "clock"],
+  parked: ["violet", "pause"],
   running: ["blue", "spinner"],
   succeeded: ["green", "check"],
   failed: ["amber", "warning"],

@@ -1,0 +1,58 @@
+"""A story about a workflow in the console: what it waits for, the signal, its end, and its steps."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from detent import Detent
+from tests.console import shop as shop_module
+from tests.console.conftest import OpenTab
+from tests.deadlines import until
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_parked_workflow_gets_its_signal_and_ends(tab: OpenTab, shop: Detent) -> None:
+    """Find it among the waits, read what it waits for, send the decision, watch it end, and look at its steps."""
+    job = shop.enqueue(shop_module.expense.call(report=91))
+    until(lambda: any(one.job_id == job.id for one in shop.workflows.waits(signal="decision", limit=1000)))
+    page = tab().open("workflows?tab=parked")
+    row = page.get_by_role("row").filter(has_text=str(job.id))
+    expect(row.locator(".state")).to_have_text("parked")
+    expect(row).to_contain_text("signal decision, time limit in 2 d")
+    page.get_by_role("link", name="Waits").click()
+    page.get_by_role("row").filter(has_text=str(job.id)).locator("[data-row-link]").click()
+
+    state = page.locator("main h1 .state")
+    expect(state).to_have_text("parked")
+    card = page.locator("section[aria-labelledby=card-workflow]")
+    expect(page.locator(".why")).to_contain_text("for signal 'decision', until")
+    expect(card).to_contain_text("the boss")
+    expect(page.locator("[data-step=parked]")).to_contain_text("waits for signal decision")
+    steps = page.locator("section[aria-labelledby=card-steps]")
+    steps.get_by_role("button", name="password").click()
+    expect(steps.locator(".step-value")).to_contain_text('"[redacted]"')
+
+    page.get_by_role("button", name="Send a signal").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Name")).to_have_value("decision")
+    dialog.get_by_label("Payload").fill("{approved}")
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The payload is not JSON")
+    dialog.get_by_label("Payload").fill('"approved"')
+    dialog.get_by_label("Reason").fill("she said so")
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog).to_have_count(0)
+
+    expect(state).to_have_text("succeeded")
+    expect(page.locator("[data-step=parked]")).to_have_count(0)
+    steps.get_by_role("button", name="book").click()
+    expect(steps.locator(".step-value")).to_contain_text("report 91: approved")
+    expect(page.get_by_role("button", name="Send a signal")).to_have_attribute("data-hint", "The workflow has ended.")
+    (sent,) = shop.store.signal_list(job.id)
+    assert (sent.actor, sent.reason) == ("ana", "she said so")
+
+    steps.get_by_label("As of").fill("2020-01-01T00:00:00")
+    expect(steps).to_contain_text("No step was on record then.")
+    steps.get_by_role("button", name="Now").click()
+    expect(steps.get_by_role("button", name="book")).to_be_visible()
