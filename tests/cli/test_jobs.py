@@ -33,7 +33,7 @@ def test_list_in_json_has_every_field_with_ids_as_strings_and_times_in_utc(shell
     ended = shell.run("jobs", "list", "--json")
     (found,) = ended.json
     fields = [name for name in JobRow.__struct_fields__ if name != "nonce"]
-    assert list(found) == [*fields, "key", "worker", "progress"]
+    assert list(found) == [*fields, "key", "worker", "progress", "status", "parked_for"]
     assert found["id"] == str(job_id)
     assert found["payload"] == {"n": 12345678901234567890}
     assert found["created_at"].endswith("Z")

@@ -200,5 +200,8 @@ def test_on_a_server_that_the_plugin_starts(
 def _left_behind(cluster: Cluster) -> list[str]:
     """The databases that the plugin made: their names end in twelve digits, unlike those of other tests."""
     with closing(psycopg.connect(cluster.url)) as connection:
-        names = connection.execute("SELECT datname FROM pg_database WHERE datname ~ '^detent_.*_[0-9a-f]{12}$'")
+        names = connection.execute(
+            "SELECT datname FROM pg_database"
+            " WHERE datname ~ '^detent_.*_[0-9a-f]{12}$' AND datname !~ '^detent_reused_'"
+        )
         return [name for (name,) in names.fetchall()]

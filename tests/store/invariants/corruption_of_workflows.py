@@ -155,3 +155,8 @@ def a_group_of_nobody(owner: Owner, life: Life) -> None:
         "INSERT INTO {child_group} (parent_id, generation, path, first_id, total) "
         f"VALUES ({GHOST}, 1, 'kids', {GHOST + 1}, 1)"
     )
+
+
+@corrupts("graph_follows_its_nodes", row("graph"), heals=False)
+def a_graph_without_nodes(owner: Owner, life: Life) -> None:
+    owner.plant(f"INSERT INTO {{graph}} (job_id, name, total) VALUES ({life['flow']}, 'nightly', 2)")

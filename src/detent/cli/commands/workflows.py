@@ -60,7 +60,10 @@ def list_(session: Session, app: Detent, **chosen: Any) -> None:
 @job_id_argument
 @with_app
 def get(session: Session, app: Detent, job_id: str) -> None:
-    """Show a workflow: its state, what it waits for, its status, and how many signals it has not read."""
+    """Show a workflow and what it waits for.
+
+    With its status, and how many signals it has not read.
+    """
     found = app.workflows.get(job_id)
     session.show_record(_object(redaction_of(app).of_job(found.id, found)))
 
@@ -71,7 +74,7 @@ def get(session: Session, app: Detent, job_id: str) -> None:
 @page_options
 @with_app
 def waits(session: Session, app: Detent, **chosen: Any) -> None:
-    """List what parked workflows wait for: signals, children and times."""
+    """List the signals, children and times that workflows wait for."""
     rows = app.workflows.waits(**chosen)
     tenant = ["tenant"] if any(row.tenant for row in rows) else []
     columns = output.columns("job_id", "task", *tenant, "kind", "name", "since", ("UNTIL", "due_at"), "version")
@@ -82,9 +85,9 @@ def waits(session: Session, app: Detent, **chosen: Any) -> None:
 @task_option
 @with_app
 def versions(session: Session, app: Detent, task: str | None) -> None:
-    """Count workflows that have not ended, by task and by the version under which they began.
+    """Count workflows that have not ended, by task and version.
 
-    A version that is not listed needs no code any more.
+    The version is that under which they began. A version that is not listed needs no code any more.
     """
     rows = app.workflows.versions(task=task)
     session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows that have not ended")
@@ -95,7 +98,7 @@ def versions(session: Session, app: Detent, task: str | None) -> None:
 @page_options
 @with_tasks
 def check(session: Session, app: Detent, **chosen: Any) -> int:
-    """Check before a deploy what becomes of parked workflows under the code of --app.
+    """Check what becomes of parked workflows under this code.
 
     Each is replayed without effects up to its first step that is not on record. The exit code is 1 if one of them would
     not continue.
@@ -162,7 +165,7 @@ def signal(
 @page_options
 @with_app
 def steps(session: Session, app: Detent, job_id: str, at: datetime | None, **chosen: Any) -> None:
-    """List the steps of a workflow in the order in which they were recorded.
+    """List the steps of a workflow in the order of their records.
 
     Each step runs once; a retry continues after the last one. The values of secret steps are redacted.
     """
@@ -177,7 +180,10 @@ def steps(session: Session, app: Detent, job_id: str, at: datetime | None, **cho
 @job_id_argument
 @with_app
 def tree(session: Session, app: Detent, job_id: str) -> None:
-    """Show a workflow with its children, and theirs: at most 1,000 jobs, and 100 children of each."""
+    """Show a workflow with its children, and theirs.
+
+    At most 1,000 jobs, and 100 children of each.
+    """
     found = redaction_of(app).tree(app.jobs.get(job_id).tree())
     if session.json:
         lists = output.lists(nodes=found.nodes, groups=found.groups)

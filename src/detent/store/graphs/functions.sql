@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION detent.graph_start_v1(
   p_graph_id bigint, p_name text, p_names text[], p_job_ids bigint[], p_blocked integer[],
   p_jobs bigint[], p_after_ids bigint[], p_kinds text[]
 ) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off AS $$
 BEGIN
   IF cardinality(p_job_ids) <> (SELECT count(*) FROM detent.job j WHERE j.id = ANY (p_job_ids) AND j.parent_id = p_graph_id
