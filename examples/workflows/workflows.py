@@ -43,7 +43,7 @@ class Payment(msgspec.Struct):
     number: str
 
 
-@app.task(name="prepare")
+@app.task(name="stock.prepare")
 def prepare(ctx: Context) -> None:
     """Create the table of the stock."""
     with ctx.commit() as tx:

@@ -14,6 +14,7 @@ from detent.testing.stores import is_sqlite, plain_connection
 TABLES = (
     "job",
     "job_key",
+    "graph",
     "lane",
     "ready",
     "waiting",

@@ -8,7 +8,6 @@ SELECT 'workflow_step' AS entity, CAST(s.job_id AS TEXT) || '/' || s.path AS ent
   FROM detent.workflow_step s
   JOIN detent.job j ON j.id = s.job_id
   LEFT JOIN detent.workflow w ON w.job_id = s.job_id
- WHERE w.job_id IS NULL OR s.generation > w.generation OR s.attempt > j.attempt
-    OR EXISTS (SELECT 1 FROM detent.execution e
-                WHERE e.job_id = s.job_id AND e.committed_at IS NOT NULL AND e.attempt < s.attempt)
+  LEFT JOIN detent.execution e ON e.job_id = s.job_id AND e.committed_at IS NOT NULL
+ WHERE w.job_id IS NULL OR s.generation > w.generation OR s.attempt > j.attempt OR e.attempt < s.attempt
  ORDER BY s.job_id, s.generation, s.path;
