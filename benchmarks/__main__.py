@@ -31,7 +31,7 @@ from benchmarks.report import publish, verdict
 def main(arguments: Sequence[str]) -> int:
     """What the command line asks for."""
     options = _parser().parse_args(arguments)
-    # DeliveryOutcome to stop, we end the workers and the server that we started.
+    # Told to stop, we end the workers and the server that we started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
     match options.command:

@@ -77,7 +77,7 @@ class Tree:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """DeliveryOutcome to stop, and ended where they do not."""
+        """Told to stop, and ended where they do not."""
         for program in self._programs:
             _signal(program, signal.SIGTERM)
         for program in self._programs:
