@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from detent.errors import LeaseLost
@@ -46,6 +47,19 @@ def test_a_path_named_twice_in_one_call_counts_as_recorded(store: Store) -> None
     first, second = store.step_record([step(held, value="1"), step(held, value="2")])
     assert (is_recorded(first).created, is_recorded(first).value) == (True, "1")
     assert (is_recorded(second).created, is_recorded(second).value) == (False, "1")
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_another_attempt_in_the_same_call_takes_no_credit(store: Store, has_begun: bool) -> None:
+    """A step of the holder was answered to a caller that names another attempt and the same path."""
+    held = begin(store)
+    if has_begun:
+        record(store, held, "before")
+    stranger = msgspec.structs.replace(step(held, value="1"), attempt=held.attempt + 1)
+    lost, first, second = store.step_record([stranger, step(held, value="2"), step(held, value="3")])
+    assert isinstance(lost, LeaseLost)
+    assert (is_recorded(first).created, is_recorded(first).value) == (True, "2")
+    assert (is_recorded(second).created, is_recorded(second).value) == (False, "2")
 
 
 def test_many_steps_of_many_workflows(store: Store) -> None:

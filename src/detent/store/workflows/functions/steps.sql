@@ -212,6 +212,7 @@ DECLARE
   m_ids   bigint[] := '{}';
   m_gens  integer[] := '{}';
   m_paths text[] := '{}';
+  m_tries integer[] := '{}';
 BEGIN
   -- The second round is for workflows whose first step this is.
   FOR round IN 1 .. 2 LOOP
@@ -232,10 +233,11 @@ BEGIN
            AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t
          ORDER BY u.id, u.path, u.ord
         ON CONFLICT DO NOTHING
-      RETURNING job_id, generation, path, done_at
+      RETURNING job_id, generation, path, attempt, done_at
     )
     SELECT count(*), coalesce(bool_and(m.done_at = t), true), coalesce(array_agg(m.job_id), '{}') AS ids,
-           coalesce(array_agg(m.generation), '{}') AS gens, coalesce(array_agg(m.path), '{}') AS paths
+           coalesce(array_agg(m.generation), '{}') AS gens, coalesce(array_agg(m.path), '{}') AS paths,
+           coalesce(array_agg(m.attempt), '{}') AS tries
       INTO part FROM made m;
     made := made + part.count;
     is_even := is_even AND part.coalesce;
@@ -243,6 +245,7 @@ BEGIN
     m_ids := m_ids || part.ids;
     m_gens := m_gens || part.gens;
     m_paths := m_paths || part.paths;
+    m_tries := m_tries || part.tries;
     EXIT WHEN round = 2;
     begun := 0;
     FOR part IN
@@ -275,11 +278,12 @@ BEGIN
       FROM (
         SELECT u.ord, u.id, u.path, coalesce(u.attempt, p_attempts[1]) AS attempt, g.generation,
                made = total OR (m.id IS NOT NULL
-                 AND row_number() OVER (PARTITION BY u.id, g.generation, u.path ORDER BY u.ord) = 1) AS is_new
+                 AND row_number() OVER (PARTITION BY u.id, g.generation, u.path, g.attempt ORDER BY u.ord) = 1) AS is_new
           FROM unnest(p_ids, p_attempts, p_generations, p_paths) WITH ORDINALITY AS u (id, attempt, generation, path, ord)
-         CROSS JOIN LATERAL (SELECT coalesce(u.generation, p_generations[1]) AS generation) g
-          LEFT JOIN unnest(m_ids, m_gens, m_paths) AS m (id, generation, path)
-            ON m.id = u.id AND m.generation = g.generation AND m.path = u.path) a
+         CROSS JOIN LATERAL (
+           SELECT coalesce(u.generation, p_generations[1]) AS generation, coalesce(u.attempt, p_attempts[1]) AS attempt) g
+          LEFT JOIN unnest(m_ids, m_gens, m_paths, m_tries) AS m (id, generation, path, attempt)
+            ON m.id = u.id AND m.generation = g.generation AND m.path = u.path AND m.attempt = g.attempt) a
       LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = a.id) j ON true
       LEFT JOIN detent.workflow w ON w.job_id = a.id
       LEFT JOIN detent.workflow_step s ON s.job_id = a.id AND s.generation = a.generation AND s.path = a.path
