@@ -134,7 +134,12 @@ def test_both_say_the_same_of_batch_runs(open_sides: OpenSides, whole: bool) -> 
 
     @example([("work", batches.APPLY, "finish", 100), ("act", 0, "roll_back"), ("move", "job_retry", 0, 0, False)])
     @given(st.lists(steps, min_size=STEPS // 2, max_size=STEPS))
-    @settings(max_examples=WHOLE if whole else SLICE, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=WHOLE if whole else SLICE,
+        deadline=None,
+        derandomize=not whole,
+        suppress_health_check=list(HealthCheck),
+    )
     def both(taken: list[tuple[Any, ...]]) -> None:
         with open_sides() as sides:
             compare(sides, [("create", ["a", "b", "c"], set(), set()), ("act", 0, "apply"), ("drive", 100), *taken])

@@ -37,6 +37,7 @@ def test_model_and_databases_agree_after_every_step(open_sides: OpenSides, whole
             max_examples=WHOLE if whole else SLICE,
             stateful_step_count=STEPS,
             deadline=None,
+            derandomize=not whole,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),

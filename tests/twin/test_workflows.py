@@ -208,7 +208,12 @@ def test_both_say_the_same_of_workflows(open_sides: OpenSides, whole: bool) -> N
         ]
     )
     @given(st.lists(steps, min_size=STEPS // 2, max_size=STEPS))
-    @settings(max_examples=WHOLE if whole else SLICE, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=WHOLE if whole else SLICE,
+        deadline=None,
+        derandomize=not whole,
+        suppress_health_check=list(HealthCheck),
+    )
     def both(taken: list[tuple[Any, ...]]) -> None:
         with open_sides() as sides:
             compare(sides, [("enqueue",), ("enqueue",), ("claim",), *taken])
