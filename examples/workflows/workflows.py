@@ -70,7 +70,7 @@ def refund(payment: Payment) -> None:
 
 
 def ship(item: str) -> str:
-    """Send it, unless nobody can."""
+    """Send it, unless it is too large for every lorry."""
     if item == "piano":
         raise OSError("no lorry is large enough")
     tell(f"shipped {item}")

@@ -90,7 +90,7 @@ class Step(Generic[T]):
       arguments of the step that finds out, and returns a `Probed`.
     - `adapt`: converts a recorded value that no longer fits the declared type.
     - `lazy`: record the value together with the next step, without waiting; for cheap steps without effects.
-    - `secret`: the recorded value is shown to nobody.
+    - `secret`: the recorded value is never shown.
     """
 
     name: str

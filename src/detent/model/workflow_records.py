@@ -66,7 +66,7 @@ class NewStep(Struct, frozen=True, kw_only=True):
     scope: str = ""
     fingerprint: str | None = None  # digest of the arguments, to notice that they have changed
     beside: bool = False  # another step of the same scope was in flight at the same time
-    secret: bool = False  # its value is shown to nobody
+    secret: bool = False  # its value is never shown
     undo: bool = False  # it has an undo
     ran_for: float = 0.0  # seconds
     value: str | None = None

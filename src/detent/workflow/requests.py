@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from detent.model.workflow_records import NewStep, NewWait, StepRecorded, WaitOn
+from detent.model.workflow_records import NewStep, NewWait, WaitOn
 
 __all__ = [
     "CallFunction",
@@ -91,7 +91,6 @@ class Suspend:
 
 Request: TypeAlias = CallFunction | Transact | Write | Do | Pause | Suspend
 Operation: TypeAlias = Generator[Request, Any, T]
-Recorded: TypeAlias = StepRecorded
 
 
 class ParkAttempt(BaseException):

@@ -1,4 +1,4 @@
-"""What operations need from whoever runs a workflow's function."""
+"""What operations need from the program that runs a workflow's function."""
 
 from __future__ import annotations
 

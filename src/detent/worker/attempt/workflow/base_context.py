@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from detent.declare.settings import Settings
 from detent.declare.signals import Fatal, JobCancelled, Snooze, Throttled
 from detent.declare.task import Call, Task
@@ -189,7 +191,7 @@ class BaseWorkflowContext(AttemptContext):
     def child_job(self, call: Call[Any], job_id: int) -> NewJob:
         """Return a child as a job."""
         made = self.intent(call, f"child/{job_id}", 0)
-        return NewJob(**{**_fields(made), "id": job_id, "key": None, "parent_id": self.job_id})
+        return replace(made, id=job_id, key=None, parent_id=self.job_id)
 
     # -- for the function --------------------------------------------------------------------------------------
 
@@ -231,7 +233,7 @@ class StepBlock:
             full = f"{job.key}/{made}"
             if len(full.encode()) > self._context.settings.key_max:
                 full = json_codec.fingerprint(full, "null")
-            job = NewJob(**{**_fields(job), "key": full})
+            job = replace(job, key=full)
         self._intents.append(job)
 
     def leave(self, verbs: Verbs) -> DetentError | Moved:
@@ -256,10 +258,6 @@ class StepOnRecord(DetentError):
     def __init__(self, answer: StepRecorded) -> None:
         super().__init__(f"step {answer.path!r} is on record")
         self.answer = answer
-
-
-def _fields(job: NewJob) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in job.__struct_fields__}
 
 
 def is_park(error: BaseException) -> bool:
