@@ -128,14 +128,15 @@ class _Client:
 
 
 def _reading_paths(client: _Client, job_id: str) -> Iterator[str]:
-    """Yield every path that reads and needs no id but that of a job, and no argument. A stream does not end, and
+    """Yield every path that reads and needs no id but that of a plain job, and no argument. A stream does not end, and
     `verify` reads the whole record: no page calls it by itself."""
     for path, verbs in client.get(f"{API}/openapi.json")["paths"].items():
         reading = verbs.get("get")
         if reading is None:
             continue
         needed = {one["name"] for one in reading.get("parameters", ()) if one.get("required")}
-        if needed <= {"job_id"} and not path.endswith(("/stream", "/record/verify")):
+        is_left_out = path.endswith(("/stream", "/record/verify")) or "/workflows/{job_id}" in path
+        if needed <= {"job_id"} and not is_left_out:
             yield path.replace("{job_id}", job_id)
 
 

@@ -57,3 +57,11 @@ def test_counts_do_not_walk_through_all_jobs(ready_url: str, state: str) -> None
     filled.append(MANY)
     crowd(ready_url, MANY)
     assert work_of(ready_url, look) <= 2 * small + 200
+
+
+def test_jobs_that_wait_are_counted_in_the_order_in_which_they_stand(sqlite_store_url: str) -> None:
+    """By group of lanes at once, SQLite sorted a million of them for every look at the queues."""
+    with closing(plain_connection(sqlite_store_url)) as connection:
+        plan = connection.execute("EXPLAIN QUERY PLAN SELECT sum(jobs) FROM detent_queue_counts").fetchall()
+    steps = [str(row[3]) for row in plan]
+    assert steps[steps.index("SCAN r") + 1] == "UNION ALL", steps

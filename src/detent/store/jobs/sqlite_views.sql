@@ -26,13 +26,14 @@ CREATE VIEW detent_job_counts AS
            GROUP BY j.tenant, j.queue, j.task, j.state) f
    GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
 
--- The same for all tenants together: pending jobs by the group of their lane, jobs at rest from the totals.
+-- The same for all tenants together: pending jobs by the group of their lane, jobs at rest from the totals. They are counted by lane
+-- first, which is the order in which they stand: by group at once, SQLite would sort them.
 CREATE VIEW detent_queue_counts AS
   SELECT g.queue, g.task, 'pending' AS state, sum(q.jobs) AS jobs
-    FROM (SELECT r.lane_id >> 32 AS group_id, count(*) AS jobs FROM detent_ready r GROUP BY r.lane_id >> 32
+    FROM (SELECT r.lane_id, count(*) AS jobs FROM detent_ready r GROUP BY r.lane_id
           UNION ALL
-          SELECT w.lane_id >> 32, count(*) FROM detent_waiting w GROUP BY w.lane_id >> 32) q
-    CROSS JOIN detent_lane_group g ON g.id = q.group_id
+          SELECT w.lane_id, count(*) FROM detent_waiting w GROUP BY w.lane_id) q
+    CROSS JOIN detent_lane_group g ON g.id = q.lane_id >> 32
    GROUP BY g.queue, g.task
   UNION ALL
   SELECT j.queue, j.task, 'running', count(*)
