@@ -18,7 +18,7 @@ from detent.declare.workflow import StepCall
 from detent.errors import InvalidArguments, UnknownTask, WorkflowDrift
 from detent.model import json_codec
 from detent.model.records import Claimed, JobRow, NewJob
-from detent.model.workflow_records import WorkflowHistory, WorkflowRow
+from detent.model.workflow_records import StepBegun, WorkflowHistory, WorkflowRow
 from detent.store.contract import Store
 from detent.workflow.aio_surface import AioSurface
 from detent.workflow.branch import inside_step
@@ -133,9 +133,9 @@ class _CheckContext(Surface):
         """Stop: children are not on record."""
         raise _Reached("a child")
 
-    def may_have_done(self, since: int) -> bool:
-        """Return False: it is not asked."""
-        return False
+    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+        """Return None: it is not asked."""
+        return None
 
 
 def _stop(request: Request) -> _Reached:

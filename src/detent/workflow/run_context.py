@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
 from detent.model.records import Claimed, NewJob
+from detent.model.workflow_records import StepBegun
 from detent.store.contract import Store
 
 __all__ = ["RunContext"]
@@ -73,6 +74,6 @@ class RunContext(Protocol):
         """Return a child as a job."""
         ...
 
-    def may_have_done(self, since: int) -> bool:
-        """Whether an attempt since that one ended without a word from its function."""
+    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+        """Return why a step that is not on record may have had its effect; None if there is no doubt."""
         ...

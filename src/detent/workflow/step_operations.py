@@ -141,20 +141,24 @@ class StepOperations:
         return delay
 
     def _begin_once(self, asked: AskedStep) -> Operation[Probed | None]:
-        """Record that a step is about to be called. If an earlier attempt has begun it, find out what became of it."""
+        """Record that a step is about to be called. If it may have been called before, find out what became of it."""
         store, path = self._context.store, asked.path
-        before = self._run.history.begun(path)
-        new = self._run.new(path, "call", self._scope, value="null")
-        (answer,) = yield Do(lambda: store.step_begin([new]))
-        if isinstance(answer, DetentError):
-            raise answer
-        if before is None or before.first >= self._context.claimed.attempt:
-            return None
-        if not (yield Do(lambda: self._context.may_have_done(before.first))):
+        with self._run.lock:
+            before = self._run.history.begun(path)
+            new = self._run.new(path, "call", self._scope, value="null")
+
+        def begin() -> str | None:
+            (answer,) = store.step_begin([new])
+            if isinstance(answer, DetentError):
+                raise answer
+            return self._context.why_in_doubt(before)
+
+        doubt = yield Do(begin)
+        if doubt is None:
             return None
         if asked.step.probe is None:
-            raise StepUnknown(path, f"attempt {before.first} has begun it, and it has no probe")
-        self._context.event(f"attempt {before.first} may have done step {path}: asking its probe", level="warning")
+            raise StepUnknown(path, f"{doubt}, and it has no probe")
+        self._context.event(f"step {path} may have been done, since {doubt}: asking its probe", level="warning")
         found = yield CallFunction(path, asked.step.probe, asked.args, asked.kwargs)
         if not isinstance(found, Probed):
             raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")

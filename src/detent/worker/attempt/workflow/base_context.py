@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +17,9 @@ from detent.errors.database import OUTAGES
 from detent.model import json_codec
 from detent.model.clock import Clock
 from detent.model.ids import Ids
-from detent.model.records import Claimed, Moved, NewJob, Outcome
+from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome
 from detent.model.stored_text import error_text
-from detent.model.workflow_records import NewStep, StepRecorded, WorkflowHistory
+from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
@@ -33,6 +33,7 @@ from detent.workflow.undo_operations import UNDONE
 __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
 _PAGE = 1000
+_ANY_NEW_ID = 2**63 - 1
 _TOLD = ("error", "snoozed", "throttled", "parked")
 """Outcomes of attempts whose function has returned or raised, and so has said what became of its steps."""
 
@@ -172,9 +173,15 @@ class BaseWorkflowContext(AttemptContext):
         if page.cancelled:
             self.request_cancel()
 
-    def may_have_done(self, since: int) -> bool:
-        """Whether an attempt since that one ended without a word from its function, so that a step which it had begun
-        may have had its effect. Attempts before a retry or a settlement by a person do not count."""
+    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+        """Return why a step may have had its effect although it is not on record: an attempt that had begun it ended
+        without a word from its function, or the database was restored or copied since the job was enqueued. None if
+        there is no doubt. Attempts before a retry or a settlement by a person do not count."""
+        begun_before = begun is not None and begun.first < self.attempt
+        is_of_copy = self._store.identity_of(self.job_id) != self._store.identity_of(_ANY_NEW_ID)
+        if not begun_before and not is_of_copy:
+            return None
+        past = [one for one in self._store.job_executions(self.job_id) if one.attempt < self.attempt]
         settled = max(
             (
                 line.attempt
@@ -183,10 +190,24 @@ class BaseWorkflowContext(AttemptContext):
             ),
             default=0,
         )
-        return any(
-            max(since, settled + 1) <= one.attempt < self.attempt and one.outcome not in _TOLD
-            for one in self._store.job_executions(self.job_id)
-        )
+        if begun is not None and any(
+            max(begun.first, settled + 1) <= one.attempt and one.outcome not in _TOLD for one in past
+        ):
+            return f"attempt {begun.first} has begun it"
+        return self._why_in_doubt_since_copy(past, settled) if is_of_copy else None
+
+    def _why_in_doubt_since_copy(self, past: Sequence[ExecutionRow], settled: int) -> str | None:
+        """Return what the renewed identity of the database says about steps of this job, unless a person was told of it
+        and has retried or settled the job: whatever was done between the copy and the restore is not on record."""
+        renewed_at = self._store.identity_list()[-1].made_at
+        told = [
+            one.attempt
+            for one in past
+            if one.outcome == "unknown" and one.aborted_at is not None and one.aborted_at >= renewed_at
+        ]
+        if told and settled >= told[0]:
+            return None
+        return f"the database was restored or copied (its identity was renewed at {renewed_at:%Y-%m-%d %H:%M} UTC)"
 
     def child_job(self, call: Call[Any], job_id: int) -> NewJob:
         """Return a child as a job."""
