@@ -110,12 +110,13 @@ class Arena:
             tree.look()
             time.sleep(LOOK if 0 < total < CLOSE * count else LOOK_CLOSELY)
 
-    def wait_until_none_is_left(self) -> None:
-        """Until the database says so, where it can."""
+    def wait_until_none_is_left(self, first_id: int = 0) -> None:
+        """Until the database says so of the jobs from `first_id` on, where it can."""
         if self.contender.left is None:
             return
         until = time.monotonic() + STANDSTILL
-        with self._looking() as is_left:
+        question = self.contender.left.format(and_since=f" AND id >= {first_id}" if first_id else "")
+        with self._looking(question) as is_left:
             while is_left():
                 if time.monotonic() > until:
                     raise Failed("some jobs never came to their end")
@@ -144,14 +145,13 @@ class Arena:
         return home / "log" if home is not None and self.contender.database == "PostgreSQL" else None
 
     @contextmanager
-    def _looking(self) -> Iterator[partial[bool]]:
-        assert self.contender.left is not None
+    def _looking(self, question: str) -> Iterator[partial[bool]]:
         if self.contender.database == "PostgreSQL":
             with psycopg.connect(self.url, autocommit=True) as connection:
-                yield partial(_asked, connection, self.contender.left)
+                yield partial(_asked, connection, question)
         else:
             with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30.0)) as file:
-                yield partial(_asked, file, self.contender.left)
+                yield partial(_asked, file, question)
 
     def _environment(self, settings: dict[str, str]) -> dict[str, str]:
         own = {"BENCH_URL": self.url, "BENCH_BOARD": str(self._board_directory), "PYTHONPATH": str(ROOT)}

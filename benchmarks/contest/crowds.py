@@ -149,7 +149,7 @@ def _sent_and_drained(
         ]
         store.job_enqueue(items)
     _fold(store)
-    return drained(arena, jobs)["per_second"]
+    return drained(arena, jobs, first_id=first)["per_second"]
 
 
 def _fold(store: Store) -> float:

@@ -101,15 +101,16 @@ def drain(arena: Arena, size: Size, processes: int = 1) -> Values:
     return drained(arena, count, processes)
 
 
-def drained(arena: Arena, count: int, processes: int = 1, batch: str = "") -> Values:
-    """Jobs a second, what they cost the workers, and the most memory these had."""
+def drained(arena: Arena, count: int, processes: int = 1, batch: str = "", first_id: int = 0) -> Values:
+    """Jobs a second, what they cost the workers, and the most memory these had. Jobs before `first_id` are those of
+    earlier drains."""
     arena.settle()
     arena.new_board()
     with arena.working(processes, BENCH_BATCH=batch) as tree:
         arena.wait_for(1, tree)
         started = tree.cpu_seconds()
         arena.wait_for(count, tree)
-        arena.wait_until_none_is_left()
+        arena.wait_until_none_is_left(first_id)
         took = time.time() - arena.board.first()
         used = tree.cpu_seconds() - started
     return {"per_second": count / took, "cpu_us": used / count * 1e6, "peak_mb": tree.peak}
