@@ -37,6 +37,8 @@ def test_a_parked_workflow(world: World, parked: str) -> None:
     assert world.get("workflows", version=2)["items"] == []
     (wait,) = world.get("workflows/waits", signal="decision")["items"]
     assert (wait["job_id"], wait["kind"], wait["name"]) == (parked, "signal", "decision")
+    assert world.get("workflows/waits", job_id=parked)["items"] == [wait]
+    assert world.get("workflows/waits", job_id=str(int(parked) + 1))["items"] == []
     assert world.get("workflows/versions")["items"] == [{"task": "expense", "version": 1, "workflows": 1}]
     steps = world.get(f"workflows/{parked}/steps")["items"]
     assert [(one["path"], one["value"]) for one in steps[:2]] == [("ask", {"report": 7}), ("password", "[redacted]")]

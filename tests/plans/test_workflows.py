@@ -42,7 +42,12 @@ _CROWD = (
     SELECT {first} + n, 1, 'a', 1, 'call', 0, {now}, {now}, '1' FROM number
     """,
     """
-    INSERT INTO {p}workflow_wait (job_id, n, kind, name) SELECT {first} + n, 0, 'signal', 'crowd' FROM number
+    INSERT INTO {p}workflow_wait (job_id, n, kind, name, tenant)
+    SELECT {first} + n, 0, 'signal', 'crowd', 'crowd' FROM number
+    """,
+    """
+    INSERT INTO {p}workflow_wait (job_id, n, kind, name, tenant)
+    SELECT {first} + 100000 + n, 0, 'signal', 'woken', 'crowd' FROM number
     """,
     """
     INSERT INTO {p}workflow_signal (job_id, name, seq, payload, actor, sent_at)
@@ -115,11 +120,22 @@ def lists(verbs: Verbs, held: Claimed) -> None:
     verbs.step_list(held.job_id, limit=10)
     verbs.signal_list(held.job_id, limit=10)
     verbs.wait_list(job_id=held.job_id)
-    verbs.wait_list(signal="none")
     verbs.wait_list(limit=10)
     verbs.workflow_list(WorkflowSearch(version=2, parked=True), limit=10)
     verbs.child_groups(held.job_id)
     verbs.child_list(held.job_id)
+
+
+def lists_waits(verbs: Verbs, held: Claimed) -> None:
+    verbs.wait_list(signal="none")
+    verbs.wait_list(tenant="none")
+    verbs.wait_list(tenant="none", signal="crowd")
+    verbs.wait_list(tenant="crowd", signal="none")
+    verbs.wait_list(tenant="crowd", after=(1_000_001, 0), limit=10)
+
+
+def lists_waits_of_woken(verbs: Verbs, held: Claimed) -> None:
+    verbs.wait_list(signal="woken", limit=10)
 
 
 def claims(verbs: Verbs, held: Claimed) -> None:
@@ -128,7 +144,7 @@ def claims(verbs: Verbs, held: Claimed) -> None:
 
 WORK = (
     *(records_one, records_two, begins, looks, looks_at_many, parks, sends, finds_nothing_to_wake, loads, lists),
-    claims,
+    *(lists_waits, lists_waits_of_woken, claims),
 )
 
 

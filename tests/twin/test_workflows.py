@@ -161,7 +161,7 @@ def ended(store: Store, one: Claimed, how: str) -> object:
 
 def seen(store: Store, jobs: list[int]) -> list[Any]:
     """Everything that can be read of these workflows."""
-    found: list[Any] = [store.wait_list(), store.workflow_versions()]
+    found: list[Any] = [store.wait_list().rows, store.workflow_versions()]
     for job_id in jobs:
         children = store.child_list(job_id)
         found += [store.workflow_get([job_id]), store.job_get([job_id, *children]), store.job_executions(job_id)]

@@ -60,13 +60,24 @@ class AsyncWorkflows:
         )
 
     async def waits(
-        self, *, signal: str | None = None, tenant: str | None = None, limit: int = 100, after: str | None = None
+        self,
+        *,
+        signal: str | None = None,
+        tenant: str | None = None,
+        job_id: int | str | None = None,
+        limit: int = 100,
+        after: str | None = None,
     ) -> ListPage[WaitRow]:
-        """List what parked workflows wait for, by job: signals, groups of children and times; or only those that wait
-        for one signal. A workflow that waits for several things has a row for each. `.next` of the list is the `after`
-        of the next page. `InvalidInput`.
+        """List what parked workflows wait for, by job: signals, groups of children and times; or only those of one job,
+        or those that wait for one signal. A workflow that waits for several things has a row for each. `.next` of the
+        list is the `after` of the next page.
+
+        A page looks at 25,000 rows at most, so it may be short or empty although it has a `next`: workflows that were
+        woken and not claimed yet are passed over. `InvalidInput`.
         """
-        return await asyncio.to_thread(self._sync.waits, signal=signal, tenant=tenant, limit=limit, after=after)
+        return await asyncio.to_thread(
+            self._sync.waits, signal=signal, tenant=tenant, job_id=job_id, limit=limit, after=after
+        )
 
     async def versions(self, *, task: str | None = None) -> ListPage[VersionCount]:
         """Count the workflows that have not ended by task and by the version under which they began. A version without

@@ -106,17 +106,35 @@ class Workflows:
         *,
         signal: str | None = None,
         tenant: str | None = None,
+        job_id: int | str | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> ListPage[WaitRow]:
-        """List what parked workflows wait for, by job: signals, groups of children and times; or only those that wait
-        for one signal. A workflow that waits for several things has a row for each. `.next` of the list is the `after`
-        of the next page. `InvalidInput`."""
+        """List what parked workflows wait for, by job: signals, groups of children and times; or only those of one job,
+        or those that wait for one signal. A workflow that waits for several things has a row for each. `.next` of the
+        list is the `after` of the next page.
+
+        A page looks at 25,000 rows at most, so it may be short or empty although it has a `next`: workflows that were
+        woken and not claimed yet are passed over. `InvalidInput`.
+        """
         self._check_names(signal=signal, tenant=tenant)
-        most = check_limit(limit)
-        found = self._engine.store.wait_list(signal=signal, tenant=tenant, after=_wait_place(after), limit=most + 1)
-        place = f"{found[most - 1].job_id}-{found[most - 1].n}" if len(found) > most else None
-        return ListPage(found[:most], place)
+        number = None if job_id is None else check_id(job_id)
+        most, place = check_limit(limit), _wait_place(after)
+        found: list[WaitRow] = []
+        following: tuple[int, int] | None = None
+        looks = 0
+        while looks < LOOKS_MAX:
+            # A portion is as long as the page, which is what is needed if none of them was woken.
+            portion = most + 1 if looks == 0 else _PORTION
+            page = self._engine.store.wait_list(job_id=number, signal=signal, tenant=tenant, after=place, limit=portion)
+            found += page.rows
+            following, looks = page.next, looks + portion
+            if len(found) > most:
+                found, following = found[:most], (found[most - 1].job_id, found[most - 1].n)
+            if following is None or len(found) == most:
+                break
+            place = following
+        return ListPage(found, None if following is None else f"{following[0]}-{following[1]}")
 
     def versions(self, *, task: str | None = None) -> ListPage[VersionCount]:
         """Count the workflows that have not ended by task and by the version under which they began. A version without

@@ -34,6 +34,7 @@ __all__ = [
     "UndoBegun",
     "VersionCount",
     "WaitOn",
+    "WaitPage",
     "WaitRow",
     "Workflow",
     "WorkflowHistory",
@@ -318,6 +319,14 @@ class WaitRow(Struct, frozen=True, kw_only=True):
     since: datetime
     due_at: datetime | None
     version: int
+
+
+class WaitPage(Struct, frozen=True):
+    """What parked workflows wait for, by job and number, and the place (job, number) after which to continue; None at
+    the end."""
+
+    rows: list[WaitRow]
+    next: tuple[int, int] | None
 
 
 class WorkflowRow(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ def explain_park(verbs: Verbs, row: JobRow) -> str | None:
     (found,) = verbs.workflow_get([row.id])
     if found is None or found.parked_at is None:
         return None
-    waits = verbs.wait_list(job_id=row.id, limit=100)
+    waits = verbs.wait_list(job_id=row.id, limit=100).rows
     since = _time(found.parked_at)
     if all(wait.kind == "time" for wait in waits):
         return f"it sleeps until {_until(found)}{_for(found)}, parked since {since}"

@@ -40,7 +40,7 @@ def test_it_wakes_a_workflow_that_waits_for_it(store: Store, clock: StoreClock) 
     assert claim(store) == []
     send(store, job_id)
     assert job(store, job_id).due_at == clock.now()
-    assert store.wait_list() == []
+    assert store.wait_list().rows == []
     assert claim_one(store).attempt == 2
 
 
@@ -48,7 +48,7 @@ def test_another_name_wakes_nobody(store: Store) -> None:
     job_id = parked_for_signal(store)
     send(store, job_id, "stop")
     assert claim(store) == []
-    assert len(store.wait_list(job_id=job_id)) == 1
+    assert len(store.wait_list(job_id=job_id).rows) == 1
 
 
 def test_a_workflow_that_only_sleeps_is_not_woken(store: Store, clock: StoreClock) -> None:

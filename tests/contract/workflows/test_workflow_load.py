@@ -90,12 +90,12 @@ def test_it_says_that_a_cancel_was_requested(store: Store) -> None:
 
 def test_a_workflow_that_is_back_waits_no_more(store: Store) -> None:
     job_id = parked_for_signal(store)
-    assert len(store.wait_list(job_id=job_id)) == 1
+    assert len(store.wait_list(job_id=job_id).rows) == 1
     send(store, job_id)
     held = claim_one(store)
     load(store, held)
     abort(store, held, delay=60)
-    assert store.wait_list(job_id=job_id) == []
+    assert store.wait_list(job_id=job_id).rows == []
 
 
 def test_only_the_holder(store: Store, clock: StoreClock, untouched: Untouched) -> None:

@@ -42,7 +42,7 @@ def test_what_it_waits_for_is_listed(store: Store, clock: StoreClock) -> None:
     held = begin(store, tenant="acme")
     until = clock.now() + timedelta(seconds=50)
     park(store, held, signal("a"), children("kids"), until=until, version=3)
-    one, two = store.wait_list()
+    one, two = store.wait_list().rows
     assert (one.job_id, one.n, one.task, one.tenant) == (held.job_id, 0, "mail.send", "acme")
     assert (one.kind, one.name, one.since, one.due_at, one.version) == ("signal", "a", clock.now(), until, 3)
     assert (two.n, two.kind, two.name) == (1, "children", "kids")
@@ -55,13 +55,13 @@ def test_a_sleep_ends_by_itself(store: Store, clock: StoreClock) -> None:
     held = begin(store)
     until = clock.now() + timedelta(seconds=50)
     park(store, held, until=until)
-    (row,) = store.wait_list(job_id=held.job_id)
+    (row,) = store.wait_list(job_id=held.job_id).rows
     assert (row.n, row.kind, row.name, row.due_at) == (0, "time", None, until)
     clock.advance(49)
     assert (store.job_promote(10), claim(store)) == (0, [])
     clock.advance(1)
     assert store.job_promote(10) == 1
-    assert store.wait_list() == []
+    assert store.wait_list().rows == []
     assert claim_one(store).attempt == 2
 
 
@@ -94,7 +94,7 @@ def test_new_waits_replace_earlier_ones(store: Store) -> None:
     job_id = parked_for_signal(store, "a")
     send(store, job_id, "a")
     park(store, claim_one(store), signal("b"))
-    assert [row.name for row in store.wait_list()] == ["b"]
+    assert [row.name for row in store.wait_list().rows] == ["b"]
     send(store, job_id, "a")
     assert claim(store) == []
     send(store, job_id, "b")
@@ -148,14 +148,14 @@ def test_a_requested_cancel_takes_effect_instead(store: Store) -> None:
     store.job_cancel([held.job_id], "bob")
     assert park(store, held, signal()) == Parked(held.job_id, 1)
     assert state(store, held.job_id) == "cancelled"
-    assert store.wait_list() == []
+    assert store.wait_list().rows == []
 
 
 def test_a_parked_workflow_is_cancelled_at_once(store: Store) -> None:
     """Rule 11 of workflows. A retry looks again what has arrived."""
     job_id = parked_for_signal(store)
     store.job_cancel([job_id], "bob")
-    assert (state(store, job_id), store.wait_list(), claim(store)) == ("cancelled", [], [])
+    assert (state(store, job_id), store.wait_list().rows, claim(store)) == ("cancelled", [], [])
     store.job_retry([job_id], "bob")
     assert claim_one(store).job_id == job_id
 
@@ -173,7 +173,7 @@ def test_a_workflow_that_failed_after_it_was_parked_is_not_parked(store: Store) 
     job_id = parked_for_signal(store)
     send(store, job_id)
     abort(store, claim_one(store), delay=60)
-    assert store.wait_list() == []
+    assert store.wait_list().rows == []
     (found,) = store.workflow_get([job_id])
     assert found is not None
     assert (found.parked_at, found.parked_for, found.due_at) == (None, None, None)

@@ -34,4 +34,4 @@ def test_the_statement_of_the_page(store: Store, postgres_store_url: str) -> Non
         assert done.stdout.split("|")[0] == answer
     (kept,) = store.signal_list(held.job_id)
     assert (kept.name, kept.payload, kept.actor, kept.reason) == ("decision", "true", "ana", "she said so")
-    assert store.wait_list(job_id=held.job_id) == []
+    assert store.wait_list(job_id=held.job_id).rows == []

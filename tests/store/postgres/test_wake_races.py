@@ -71,7 +71,7 @@ def test_a_signal_to_a_workflow_that_is_parking_does_not_wait(store: Store, othe
     assert store.workflow_wake(10) == 0, "the job is still locked"
     assert claim(store) == []
     other.commit()
-    assert [one.job_id for one in store.wait_list()] == [held.job_id]
+    assert [one.job_id for one in store.wait_list().rows] == [held.job_id]
     assert store.workflow_wake(10) == 1
     again = claim_one(store)
     assert again.job_id == held.job_id

@@ -71,6 +71,7 @@ def get(session: Session, app: Detent, job_id: str) -> None:
 @workflows.command()
 @option("--signal", "Only those that wait for this signal.", "NAME")
 @job_filters("tenant")
+@option("--job-id", "Only those of this job.", "ID")
 @page_options
 @with_app
 def waits(session: Session, app: Detent, **chosen: Any) -> None:

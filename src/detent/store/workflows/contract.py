@@ -32,7 +32,7 @@ from detent.model.workflow_records import (
     StepRecorded,
     UndoBegun,
     VersionCount,
-    WaitRow,
+    WaitPage,
     WorkflowHistory,
     WorkflowPage,
     WorkflowRow,
@@ -179,9 +179,10 @@ class WorkflowVerbs(Protocol):
         tenant: str | None = None,
         after: tuple[int, int] = (0, 0),
         limit: int = 100,
-    ) -> list[WaitRow]:
-        """Return what parked workflows wait for, by job and number, after (job, number): of one job, for one signal, of
-        one tenant, or all."""
+    ) -> WaitPage:
+        """Look at up to `limit` things that workflows wait for, by job and number, after (job, number): of one job, for
+        one signal, of one tenant, or all. Return those of workflows that are parked, and the place after which to
+        continue: a workflow that was woken is passed over."""
         ...
 
     @verb("viewer")

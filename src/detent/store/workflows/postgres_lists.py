@@ -10,6 +10,7 @@ from detent.model.workflow_records import (
     SignalRow,
     StepPage,
     VersionCount,
+    WaitPage,
     WaitRow,
     WorkflowPage,
     WorkflowRow,
@@ -37,7 +38,7 @@ SELECT {STEP_COLUMNS}
 """
 _SIGNALS = f"SELECT {', '.join(_SIGNAL)} FROM detent.signal_list_v1(%s::bigint, %s::bigint, %s::integer)"
 _WAITS = f"""
-SELECT {", ".join(_WAIT)}
+SELECT {", ".join(_WAIT)}, is_parked
   FROM detent.wait_list_v1(%s::bigint, %s::text, %s::text, %s::bigint, %s::integer, %s::integer)
 """
 _GROUPS = f"SELECT {', '.join(_GROUP)} FROM detent.child_groups_v1(%s::bigint)"
@@ -94,9 +95,10 @@ def wait_list(
     tenant: str | None = None,
     after: tuple[int, int] = (0, 0),
     limit: int = 100,
-) -> Statement[list[WaitRow]]:
-    def decode(rows: Sequence[Row]) -> list[WaitRow]:
-        return [WaitRow(**named(_WAIT, row)) for row in rows]
+) -> Statement[WaitPage]:
+    def decode(rows: Sequence[Row]) -> WaitPage:
+        found = [WaitRow(**named(_WAIT, row[:-1])) for row in rows if row[-1]]
+        return WaitPage(found, (rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
 
     return Statement(_WAITS, (job_id, signal, tenant, *after, limit), decode, writes=False)
 

@@ -12,6 +12,7 @@ from detent.model.workflow_records import (
     SignalRow,
     StepPage,
     VersionCount,
+    WaitPage,
     WaitRow,
     WorkflowPage,
     WorkflowRow,
@@ -60,17 +61,17 @@ SELECT s.job_id, s.name, s.seq, s.payload, s.dedupe, s.actor, s.reason, s.sent_a
 """
 _WAIT = WaitRow.__struct_fields__
 _WAITS = f"""
-SELECT x.job_id, x.n, j.task, j.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version
-  FROM detent_workflow_wait x CROSS JOIN detent_workflow w ON w.job_id = x.job_id
- CROSS JOIN detent_job j ON j.id = x.job_id
- WHERE (x.job_id, x.n) > (:job, :n) {{which}} AND (:tenant IS NULL OR j.tenant = :tenant) AND {_IS_PARKED}
- ORDER BY x.job_id, x.n LIMIT :limit
+SELECT x.job_id, x.n, j.task, x.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version, coalesce({_IS_PARKED}, 0)
+  FROM (SELECT * FROM detent_workflow_wait WHERE (job_id, n) > (:job, :n) {{which}} ORDER BY job_id, n LIMIT :limit) x
+  LEFT JOIN detent_workflow w ON w.job_id = x.job_id
+  LEFT JOIN detent_job j ON j.id = x.job_id
+ ORDER BY x.job_id, x.n
 """
-_WAITS_OF_ALL = _WAITS.format(which="")
-_FOR_SIGNAL = "AND x.kind = 'signal' AND x.name = :signal"
-_WAITS_OF_JOB = _WAITS.format(which="AND x.job_id = :job_id")
-_WAITS_FOR_SIGNAL = _WAITS.format(which=_FOR_SIGNAL)
-_WAITS_OF_JOB_FOR_SIGNAL = _WAITS.format(which=f"AND x.job_id = :job_id {_FOR_SIGNAL}")
+_WHICH_WAITS = {
+    "job_id": "AND job_id = :job_id",
+    "signal": "AND kind = 'signal' AND name = :signal",
+    "tenant": "AND tenant = :tenant",
+}
 _GROUP = ChildGroupRow.__struct_fields__
 _GROUPS = f"""
 SELECT {", ".join(f"g.{name}" for name in _GROUP)}
@@ -146,13 +147,13 @@ class SqliteWorkflowLists(VerbBase):
         tenant: str | None = None,
         after: tuple[int, int] = (0, 0),
         limit: int = 100,
-    ) -> list[WaitRow]:
-        statement = _WAITS_FOR_SIGNAL if signal is not None else _WAITS_OF_ALL
-        asked = {"job": after[0], "n": after[1], "tenant": tenant, "signal": signal, "limit": limit}
-        if job_id is not None:
-            statement = _WAITS_OF_JOB if signal is None else _WAITS_OF_JOB_FOR_SIGNAL
-            asked["job_id"] = job_id
-        return [WaitRow(**fields_named(_WAIT, row)) for row in self._db.rows(statement, asked)]
+    ) -> WaitPage:
+        given = {"job_id": job_id, "signal": signal, "tenant": tenant}
+        asked = {name: value for name, value in given.items() if value is not None}
+        which = " ".join(_WHICH_WAITS[name] for name in asked)
+        rows = self._db.rows(_WAITS.format(which=which), {**asked, "job": after[0], "n": after[1], "limit": limit})
+        found = [WaitRow(**fields_named(_WAIT, row[:-1])) for row in rows if row[-1]]
+        return WaitPage(found, (rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
 
     def child_groups(self, parent_id: int) -> list[ChildGroupRow]:
         return [

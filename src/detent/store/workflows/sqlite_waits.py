@@ -27,6 +27,7 @@ from detent.model.workflow_records import (
     UndoBegun,
     WaitOn,
 )
+from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Job, micros
 from detent.store.workflows.rules import arrived_again, choice_text, join_text, kind_of, time_in, time_text
 from detent.store.workflows.sqlite_steps import Held, SqliteSteps
@@ -48,7 +49,9 @@ SELECT succeeded, failed, dead FROM detent_child_group
    AND succeeded + failed + CASE WHEN ?4 THEN 0 ELSE dead END = total
 """
 _NO_WAITS = "DELETE FROM detent_workflow_wait WHERE job_id = ?"
-_NEW_WAIT = "INSERT INTO detent_workflow_wait (job_id, n, kind, name, settled, due_at) VALUES (?, ?, ?, ?, ?, ?)"
+_NEW_WAIT = """
+INSERT INTO detent_workflow_wait (job_id, n, kind, name, settled, due_at, tenant) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
 _PARK = """
 UPDATE detent_workflow
    SET parked_attempt = :attempt, parked_at = :at, parked_for = :parked_for,
@@ -195,11 +198,11 @@ class SqliteWaits(SqliteSteps):
         until = _NEVER if item.until is None else min(to_micros(item.until, field="until"), _NEVER)
         due_at = holder.at if arrived else until
         if self._end_parked(jobs[item.job_id], item.begun_after, due_at, item.parked_for, worker, now):
-            limit = None if item.until is None else until
-            waits: list[tuple[int, int, str, str | None, int, int | None]] = [
-                (item.job_id, n, one.kind, one.name, int(one.settled), limit) for n, one in enumerate(item.on)
+            ends = (None if item.until is None else until, jobs[item.job_id].tenant)
+            waits: list[Row] = [
+                (item.job_id, n, one.kind, one.name, int(one.settled), *ends) for n, one in enumerate(item.on)
             ]
-            self._db.change_many(_NEW_WAIT, waits or [(item.job_id, 0, "time", None, 0, limit)])
+            self._db.change_many(_NEW_WAIT, waits or [(item.job_id, 0, "time", None, 0, *ends)])
         # If the same call names it again, it has ended.
         del held[item.job_id]
         return Parked(item.job_id, item.attempt)

@@ -1134,6 +1134,7 @@ CREATE TABLE detent.workflow_step_begun (
 -- What parked workflows wait for. The next attempt deletes the rows.
 -- name     the signal, or the path of the step that spawned the children; NULL for a time
 -- settled  whether children in quarantine do not count as ended
+-- tenant   that of the job, for lists
 CREATE TABLE detent.workflow_wait (
   job_id  bigint      NOT NULL,
   n       integer     NOT NULL,
@@ -1141,11 +1142,14 @@ CREATE TABLE detent.workflow_wait (
   name    text        COLLATE "C",
   settled boolean     NOT NULL DEFAULT false,
   due_at  timestamptz,
+  tenant  text        NOT NULL DEFAULT '',
   CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
   CONSTRAINT workflow_wait_kind_known CHECK (kind IN ('time', 'signal', 'children')),
   CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
 );
-CREATE INDEX workflow_wait_for_signal ON detent.workflow_wait (name, job_id) WHERE kind = 'signal';
+CREATE INDEX workflow_wait_for_signal ON detent.workflow_wait (name, job_id, n) WHERE kind = 'signal';
+CREATE INDEX workflow_wait_of_tenant ON detent.workflow_wait (tenant, job_id, n);
+CREATE INDEX workflow_wait_of_tenant_for_signal ON detent.workflow_wait (tenant, name, job_id, n) WHERE kind = 'signal';
 
 -- The mailboxes of workflows. Rows are inserted once and never updated.
 CREATE TABLE detent.workflow_signal (

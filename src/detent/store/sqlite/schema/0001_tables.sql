@@ -1120,11 +1120,14 @@ CREATE TABLE detent_workflow_wait (
   name    TEXT,
   settled INTEGER NOT NULL DEFAULT 0,
   due_at  INTEGER,
+  tenant  TEXT    NOT NULL DEFAULT '',
   CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
   CONSTRAINT workflow_wait_kind_known CHECK (kind IN ('time', 'signal', 'children')),
   CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX detent_workflow_wait_for_signal ON detent_workflow_wait (name, job_id) WHERE kind = 'signal';
+CREATE INDEX detent_workflow_wait_for_signal ON detent_workflow_wait (name, job_id, n) WHERE kind = 'signal';
+CREATE INDEX detent_workflow_wait_of_tenant ON detent_workflow_wait (tenant, job_id, n);
+CREATE INDEX detent_workflow_wait_of_tenant_for_signal ON detent_workflow_wait (tenant, name, job_id, n) WHERE kind = 'signal';
 
 -- Signals sent to workflows. Rows are inserted once and never updated; the step that has taken a signal names it.
 CREATE TABLE detent_workflow_signal (

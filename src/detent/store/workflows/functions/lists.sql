@@ -92,26 +92,63 @@ BEGIN
      ORDER BY g.seq;
 END $$;
 
--- wait_list: what parked workflows wait for.
--- takes:   a job, a signal, a tenant (null is any); job and number to continue after; how many
--- gives:   them, by job and number
+-- wait_list: a portion of what parked workflows wait for, by job and number.
+-- takes:   a job, a signal, a tenant (null is any); job and number to continue after; how many to look at
+-- gives:   those that were looked at, and whether each is of a job that is parked: one that was woken has them until it is claimed
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.wait_list_v1(
   p_job_id bigint, p_signal text, p_tenant text, p_after_job bigint, p_after_n integer, p_limit integer
 ) RETURNS TABLE (job_id bigint, n integer, task text, tenant text, kind text, name text, since timestamptz,
-                 due_at timestamptz, version integer)
+                 due_at timestamptz, version integer, is_parked boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT x.job_id, x.n, j.task, j.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version
-      FROM detent.workflow_wait x JOIN detent.workflow w ON w.job_id = x.job_id JOIN detent.job j ON j.id = x.job_id
-     WHERE (p_job_id IS NULL OR x.job_id = p_job_id) AND (p_signal IS NULL OR x.kind = 'signal' AND x.name = p_signal)
-       AND x.job_id >= p_after_job AND (x.job_id, x.n) > (p_after_job, p_after_n)
-       AND (p_tenant IS NULL OR j.tenant = p_tenant) AND detent.is_parked(j, w.parked_attempt)
-     ORDER BY x.job_id, x.n LIMIT p_limit;
+    SELECT x.job_id, x.n, j.task, x.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version,
+           coalesce(detent.is_parked(j, w.parked_attempt), false)
+      FROM detent.wait_portion(p_job_id, p_signal, p_tenant, p_after_job, p_after_n, p_limit) x
+      LEFT JOIN LATERAL (SELECT f.* FROM detent.workflow f WHERE f.job_id = x.job_id) w ON true
+      LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = x.job_id) j ON true
+     ORDER BY x.job_id, x.n;
+END $$;
+
+-- The wait rows that wait_list looks at. Each choice has an index of its own; the order names all its columns, so that the planner
+-- takes no other.
+CREATE OR REPLACE FUNCTION detent.wait_portion(
+  p_job_id bigint, p_signal text, p_tenant text, p_after_job bigint, p_after_n integer, p_limit integer
+) RETURNS SETOF detent.workflow_wait
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF p_job_id IS NOT NULL THEN
+    RETURN QUERY
+      SELECT x.* FROM detent.workflow_wait x
+       WHERE x.job_id = p_job_id AND (x.job_id, x.n) > (p_after_job, p_after_n)
+         AND (p_signal IS NULL OR x.kind = 'signal' AND x.name = p_signal) AND (p_tenant IS NULL OR x.tenant = p_tenant)
+       ORDER BY x.job_id, x.n LIMIT p_limit;
+  ELSIF p_signal IS NOT NULL AND p_tenant IS NOT NULL THEN
+    RETURN QUERY
+      SELECT x.* FROM detent.workflow_wait x
+       WHERE x.kind = 'signal' AND (x.tenant, x.name, x.job_id, x.n) > (p_tenant, p_signal, p_after_job, p_after_n)
+         AND (x.tenant, x.name) <= (p_tenant, p_signal)
+       ORDER BY x.tenant, x.name, x.job_id, x.n LIMIT p_limit;
+  ELSIF p_signal IS NOT NULL THEN
+    RETURN QUERY
+      SELECT x.* FROM detent.workflow_wait x
+       WHERE x.kind = 'signal' AND (x.name, x.job_id, x.n) > (p_signal, p_after_job, p_after_n) AND x.name <= p_signal
+       ORDER BY x.name, x.job_id, x.n LIMIT p_limit;
+  ELSIF p_tenant IS NOT NULL THEN
+    RETURN QUERY
+      SELECT x.* FROM detent.workflow_wait x
+       WHERE (x.tenant, x.job_id, x.n) > (p_tenant, p_after_job, p_after_n) AND x.tenant <= p_tenant
+       ORDER BY x.tenant, x.job_id, x.n LIMIT p_limit;
+  ELSE
+    RETURN QUERY
+      SELECT x.* FROM detent.workflow_wait x
+       WHERE (x.job_id, x.n) > (p_after_job, p_after_n)
+       ORDER BY x.job_id, x.n LIMIT p_limit;
+  END IF;
 END $$;
 
 -- child_groups: the groups of children of a workflow.

@@ -256,12 +256,12 @@ BEGIN
                 THEN detent.job_now(j, t) ELSE coalesce(until_at, detent.never()) END;
     IF detent.attempt_park(j, p_worker, due, p_parked_fors[i], t) THEN
       goes_back := goes_back OR due <= detent.job_now(j, t);
-      INSERT INTO detent.workflow_wait (job_id, n, kind, name, settled, due_at)
-        SELECT j.id, u.ord - 1, u.kind, u.name, u.settled, until_at
+      INSERT INTO detent.workflow_wait (job_id, n, kind, name, settled, due_at, tenant)
+        SELECT j.id, u.ord - 1, u.kind, u.name, u.settled, until_at, j.tenant
           FROM unnest(p_on_kinds[first_on : last_on], p_on_names[first_on : last_on], p_on_settled[first_on : last_on])
             WITH ORDINALITY AS u (kind, name, settled, ord)
         UNION ALL
-        SELECT j.id, 0, 'time', NULL, false, until_at WHERE p_ons[i] = 0;
+        SELECT j.id, 0, 'time', NULL, false, until_at, j.tenant WHERE p_ons[i] = 0;
     END IF;
   END LOOP;
   IF goes_back THEN
