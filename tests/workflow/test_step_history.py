@@ -119,3 +119,11 @@ def test_numbers_continue_after_the_record_and_time_is_that_of_the_last_step_see
     assert found.is_replaying
     ask(found, "b")
     assert not found.is_replaying
+
+
+def test_a_step_that_is_looked_for_twice_is_one_step() -> None:
+    """A wait is looked for by its name, and once more before the database is asked."""
+    found = history(row("signal go", 1, kind="signal"), row("b", 2))
+    ask(found, "signal go")
+    found.find("signal go")
+    assert found.is_replaying

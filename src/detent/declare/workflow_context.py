@@ -144,7 +144,7 @@ class _AnyWorkflowContext(Context, Protocol):
         ...
 
     def now(self) -> datetime:
-        """Return the time of the last recorded step, the same in every attempt."""
+        """Return the time of the last recorded step, or the end of the last sleep, the same in every attempt."""
         ...
 
     def uuid(self, name: str) -> UUID:

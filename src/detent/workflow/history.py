@@ -31,7 +31,7 @@ class StepHistory:
         self.generation = 1
         self.parks = 0
         self.last_at: datetime | None = None
-        """When the last step that the function has seen was recorded."""
+        """When the last step that the function has seen was recorded, or its last sleep has ended."""
         self.recorded_now = 0
         """How many steps this attempt has recorded, apart from times."""
         self._rows: dict[str, StepRow] = {}
@@ -43,7 +43,7 @@ class StepHistory:
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._in_flight: dict[str, set[str]] = defaultdict(set)
         self._asked: set[str] = set()
-        self._left = 0
+        self._unseen: set[str] = set()
         self._bytes = 0
         self._seq = 0
 
@@ -56,7 +56,7 @@ class StepHistory:
         self._begun.update((one.path, one) for one in page.begun)
         for row in page.steps:
             self._add(row)
-        self._left = sum(1 for path in self._rows if _AUXILIARY not in path)
+        self._unseen = {path for path in self._rows if _AUXILIARY not in path}
         for seqs in self._sequences.values():
             seqs.sort()
 
@@ -72,7 +72,7 @@ class StepHistory:
     @property
     def is_replaying(self) -> bool:
         """Whether steps on record have not been asked for yet."""
-        return self._left > 0
+        return bool(self._unseen)
 
     @property
     def steps(self) -> int:
@@ -102,17 +102,23 @@ class StepHistory:
 
     # -- what is on record -------------------------------------------------------------------------------------
 
-    def find(self, path: str) -> StepRow | None:
-        """Return the step if it is on record, and note that the function has come to it."""
+    def find(self, path: str, *, lazy: bool = False) -> StepRow | None:
+        """Return the step if it is on record, and note that the function has come to it. A `lazy` step, a caught error
+        and a spawn have a time that the first attempt did not know, so the function does not see it."""
         row = self._rows.get(path)
         self._asked.add(path)
         if row is not None and _AUXILIARY not in path:
             if row.seq > self._reached[row.scope]:
                 self._reached[row.scope] = row.seq
-            self._left -= 1
-        if row is not None and (self.last_at is None or row.done_at > self.last_at):
-            self.last_at = row.done_at
+            self._unseen.discard(path)
+        if row is not None and row.error is None and row.kind != "spawn" and not lazy:
+            self.note_time(row.done_at)
         return row
+
+    def note_time(self, at: datetime) -> None:
+        """Note that it is that late at least."""
+        if self.last_at is None or at > self.last_at:
+            self.last_at = at
 
     def seq_of(self, path: str) -> int:
         """Return the number of a step that is on record."""
@@ -165,16 +171,16 @@ class StepHistory:
         self._seq += 1
         return self._seq
 
-    def recorded(self, step: NewStep, done_at: datetime) -> None:
-        """Note that a step is on record now."""
+    def recorded(self, step: NewStep, done_at: datetime | None) -> None:
+        """Note that a step is on record now, or will be with the next one."""
         self._present[step.path] = step.seq
         self._bytes += len(step.value or "") + len(step.error or "")
         self._begun.pop(step.path, None)
         self.recorded_now += step.kind not in _TIMES
         if _AUXILIARY not in step.path and step.seq > self._reached[step.scope]:
             self._reached[step.scope] = step.seq
-        if self.last_at is None or done_at > self.last_at:
-            self.last_at = done_at
+        if done_at is not None:
+            self.note_time(done_at)
 
     def end_scope(self, scope: str) -> None:
         """Forget the steps inside a scope that is recorded itself: it counts as one."""

@@ -96,10 +96,12 @@ class WorkflowRun:
                 self._pending.append(replace(self._failed.pop(path)[1], seq=self.history.next_seq()))
         self.context.raise_if_cancelled()
 
-    def ask(self, scope: str, name: str, key: str | int | None = None) -> tuple[str, StepRow | None]:
+    def ask(
+        self, scope: str, name: str, key: str | int | None = None, *, lazy: bool = False
+    ) -> tuple[str, StepRow | None]:
         with self.lock:
             path = self.history.identify(scope, name, key)
-            return path, self.history.find(path)
+            return path, self.history.find(path, lazy=lazy)
 
     def check_new(self, scope: str, path: str) -> None:
         self.stop_replay()
@@ -148,7 +150,7 @@ class WorkflowRun:
         """Write a step together with the next one."""
         with self.lock:
             self._pending.append(new)
-            self.history.recorded(new, self.lazy_time())
+            self.history.recorded(new, None)
 
     def write_pending(self) -> Operation[None]:
         """Write what was put off."""
@@ -265,8 +267,8 @@ class WorkflowRun:
         raise self.suspend(PendingWait((), None, "its next generation"))
 
     def time(self) -> datetime:
-        """Return the time of the last recorded step that the function has seen. Before the first one, the time is
-        recorded together with it."""
+        """Return the time of the last recorded step that the function has seen, or the end of its last sleep. Before the
+        first one, the time is recorded together with it."""
         if self.history.last_at is None:
             with self.lock:
                 row = self.history.find("now~")
@@ -279,9 +281,10 @@ class WorkflowRun:
             self.history.last_at = moment_in(row.value)
         return self.history.last_at
 
-    def lazy_time(self) -> datetime:
-        """Return the time of a step whose time the database has not told."""
-        return self.history.last_at or self.context.now_here()
+    def note_time(self, at: datetime) -> None:
+        """Note that it is that late at least: a sleep has ended."""
+        with self.lock:
+            self.history.note_time(at)
 
     def note_arrived(self, step: NewStep, done_at: datetime) -> None:
         """Note that a wait has ended. A time-out is no news."""
@@ -292,7 +295,7 @@ class WorkflowRun:
         else:
             self.idle_waits = 0
 
-    def note_recorded(self, step: NewStep, done_at: datetime) -> None:
+    def note_recorded(self, step: NewStep, done_at: datetime | None) -> None:
         """Note that a step was recorded in a transaction of its own."""
         self.idle_waits = 0
         with self.lock:

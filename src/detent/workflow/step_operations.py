@@ -95,7 +95,7 @@ class StepOperations:
     def _ask(
         self, step: Step[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[AskedStep, StepRow | None]:
-        path, row = self._run.ask(self._scope, step.name, step.key)
+        path, row = self._run.ask(self._scope, step.name, step.key, lazy=step.lazy)
         if row is None:
             self._run.check_new(self._scope, path)
         return AskedStep(path, step, fn, args, kwargs, _fingerprint(step.name, args, kwargs)), row

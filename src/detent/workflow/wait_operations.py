@@ -47,6 +47,7 @@ class WaitOperations:
         if row is not None:
             until, lasts = moment_in(row.value), None
             if run.now is not None and until <= run.now:
+                run.note_time(until)
                 return
             run.stop_replay()
         else:
@@ -64,10 +65,13 @@ class WaitOperations:
                 steps=run.take_pending(),
             )
         )
-        if isinstance(answer, Pending):
-            if lasts is not None and lasts <= run.options.linger:
-                yield Pause(lasts)
-                return
+        if isinstance(answer, Arrived):
+            run.note_time(answer.done_at)
+            run.note_time(moment_in(answer.value))
+        elif lasts is not None and lasts <= run.options.linger and answer.until is not None:
+            yield Pause(lasts)
+            run.note_time(answer.until)
+        else:
             yield Suspend(PendingWait((), answer.until, words))
 
     def wait_for(self, signal: str, kind: Any, timeout: Seconds | None) -> Operation[Any]:
