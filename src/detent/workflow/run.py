@@ -267,8 +267,8 @@ class WorkflowRun:
         raise self.suspend(PendingWait((), None, "its next generation"))
 
     def time(self) -> datetime:
-        """Return the time of the last recorded step that the function has seen, or the end of its last sleep. Before the
-        first one, the time is recorded together with it."""
+        """Return the time of the last recorded step that the function has seen, or the end of its last sleep. Before
+        the first one, the time is recorded together with it."""
         if self.history.last_at is None:
             with self.lock:
                 row = self.history.find("now~")
