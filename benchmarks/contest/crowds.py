@@ -78,7 +78,7 @@ def _kept_busy(arena: Arena, store: Store, size: Size, beside: bool) -> float:
     store.queue_pause("default", "bench")
     arena.new_board()
     old = _at_rest(store)
-    # The other states are kept: otherwise a first walk looks at all jobs for them, which takes minutes.
+    # The other states are kept, so that only one pass is measured.
     kept = {"DETENT_KEEP_OTHERS": "0", "DETENT_KEEP_SUCCEEDED": "0.01" if beside else "0"}
     with arena.working(1, BENCH_DRAIN="", **kept) as tree:
         until = time.monotonic() + 60.0

@@ -145,7 +145,7 @@ def test_a_result_that_is_kept_for_a_time_is_no_more_when_that_is_over(shop: Sho
         assert (gone.value.job_id, gone.value.until) == (jobs[0].id, START + timedelta(seconds=60))
     with shop.second() as other:
         assert other.jobs.get(jobs[0].id).result == "for a minute"
-        assert shop.store.result_drop(0, 10).results == 1
+        assert shop.store.result_drop(None, 10).results == 1
         with pytest.raises(ResultExpired, match="its result was kept only until 2026-01-01T00:01:00"):
             _ = other.jobs.get(jobs[0].id).result
     assert (jobs[0].refresh().state, jobs[1].refresh().result, lasting.refresh().result) == (

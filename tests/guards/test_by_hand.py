@@ -222,7 +222,7 @@ def record(store: Store, clock: StoreClock) -> int:
     """A job with a line in every table of the record; a second one is pruned, so there is a horizon too."""
     store.job_cancel([enqueue(store)], "ana")
     clock.advance(1)
-    assert store.job_prune(clock.now(), 0, 10, "ana").jobs == 1
+    assert store.job_prune(clock.now(), None, 10, "ana").jobs == 1
     job_id = enqueue(store)
     held = claim_one(store)
     store.event_append([event(held, key="k")])
@@ -356,7 +356,7 @@ class TestLinesOfNoJob:
         store.queue_pause("mail", "ana")
         store.queue_resume("mail", "ana")
         clock.advance(10)
-        store.job_prune(clock.now(), 0, 1, "ana")
+        store.job_prune(clock.now(), None, 1, "ana")
         prompt.refuses("DELETE FROM {transition_log} WHERE trigger = 'resume'")
         prompt.refuses("DELETE FROM {transition_log}")
         prompt.refuses("UPDATE {transition_log} SET actor = 'nobody'")
@@ -365,10 +365,10 @@ class TestLinesOfNoJob:
 
     def test_the_newest_horizon_stays(self, store: Store, prompt: Prompt, clock: StoreClock) -> None:
         first = clock.advance(10)
-        store.job_prune(first, 0, 1, "ana")
+        store.job_prune(first, None, 1, "ana")
         prompt.refuses("DELETE FROM {horizon}")
         second = clock.advance(10)
-        store.job_prune(second - timedelta(seconds=5), 0, 1, "ana")
+        store.job_prune(second - timedelta(seconds=5), None, 1, "ana")
         prompt.refuses("DELETE FROM {horizon} WHERE before = (SELECT max(before) FROM {horizon})")
         prompt.run("DELETE FROM {horizon} WHERE before = (SELECT min(before) FROM {horizon})")
         assert prompt.value("SELECT count(*) FROM {horizon}") == 1

@@ -7,6 +7,7 @@ of SQLite's virtual machine, pages that PostgreSQL touches.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
@@ -35,26 +36,38 @@ WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE 
 INSERT INTO {p}transition_log (entity, entity_id, from_state, to_state, trigger, actor, at)
 SELECT 'queue', 'mail', 'open', 'paused', 'pause', 'ana', {at} FROM number
 """
+_YOUNG = """
+WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})
+INSERT INTO {p}job (id, task, payload, queue, priority, due_at, created_at, nonce, attempts_max)
+SELECT 1000000 + n, 'mail.send', '{{}}', 'default', 0, {later}, {later}, 1, 1 FROM number
+"""
+_YOUNG_SPANS = """
+WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})
+INSERT INTO {p}job_span (created_at, block, first_id, last_id)
+SELECT {later}, (1000000 + n) >> 10, 1000000 + n, 1000000 + n FROM number
+"""
 _CALLS = {
-    "job_prune": "SELECT * FROM detent.job_prune_v1('{later}', 0, 100, 'retention')",
+    "job_prune": "SELECT * FROM detent.job_prune_v1('{later}', NULL, NULL, 100, 'retention')",
+    "job_prunable": "SELECT * FROM detent.job_prunable_v1('{later}', NULL, NULL, 10000)",
     "key_expire": "SELECT detent.key_expire_v1(10)",
     "key_forget": "SELECT * FROM detent.key_forget_v1('', '', 10)",
     "log_prune": "SELECT * FROM detent.log_prune_v1('{later}', 0, 10, 'retention')",
 }
 
 
-def crowd(url: str, many: int) -> None:
-    """Add `many` horizons, expired keys and lines of one queue."""
+def crowd(url: str, many: int, texts: Sequence[str] = (_HORIZONS, _KEYS, _LINES)) -> None:
+    """Add `many` horizons, expired keys and lines of one queue, or what `texts` add."""
     sqlite = is_sqlite(url)
     start = to_micros(START, field="start")
     fill = {
         "p": "detent_" if sqlite else "detent.",
         "many": many,
         "at": str(start) if sqlite else f"'{START.isoformat()}'::timestamptz",
+        "later": str(to_micros(LATER, field="later")) if sqlite else f"'{LATER.isoformat()}'::timestamptz",
         "before": f"{start} - n" if sqlite else f"'{START.isoformat()}'::timestamptz - n * interval '1 second'",
     }
     with closing(plain_connection(url)) as connection:
-        for text in (_HORIZONS, _KEYS, _LINES):
+        for text in texts:
             connection.execute(text.format(**fill))
         connection.commit()
         if not sqlite:
@@ -72,7 +85,8 @@ def _steps(connection: Any, verb: str) -> int:
     connection.isolation_level = None
     verbs = SqliteVerbs(SqliteExecutor(connection), TurnableClock(LATER + timedelta(days=1)), "test")
     calls: dict[str, tuple[Any, ...]] = {
-        "job_prune": (LATER, 0, 100, "retention"),
+        "job_prune": (LATER, None, 100, "retention"),
+        "job_prunable": (LATER, None, 10_000),
         "key_expire": (10,),
         "key_forget": (("", ""), 10),
         "log_prune": (LATER, 0, 10, "retention"),
@@ -117,3 +131,16 @@ def test_a_portion_costs_the_same_whatever_else_is_there(store_url: str) -> None
     large = {verb: work_of(store_url, verb) for verb in _CALLS}
     dearer = {verb: (small[verb], large[verb]) for verb in _CALLS if large[verb] > 2 * small[verb] + 100}
     assert dearer == {}
+
+
+def test_jobs_that_are_younger_than_the_horizon_cost_nothing(store_url: str) -> None:
+    """J16: every pass read all jobs. A worker that had nothing to do spent 3 % of a core on it, as long as there were
+    jobs."""
+    with turnable_store(store_url) as (store, _):
+        for _ in range(OLD):
+            enqueue(store)
+        for held in claim(store):
+            finish(store, held)
+    before = work_of(store_url, "job_prunable")
+    crowd(store_url, MANY, (_YOUNG, _YOUNG_SPANS))
+    assert work_of(store_url, "job_prunable") <= 2 * before + 100

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from detent.errors import DetentError, LeaseLost, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Cancelled, ClaimedEach, Enqueued, Moved, NewJob, ResultsDropped
+from detent.model.records import Cancelled, ClaimedEach, Enqueued, JobPlace, Moved, NewJob, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     Declared,
@@ -369,12 +369,14 @@ class WholeModel(Model):
             if row[1:] != (None, None, None):
                 self.task_times[item.task] = row
 
-    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
-        looked = sorted(job_id for job_id in self.job if job_id > after_id)[:limit]
+    def result_drop(self, after: JobPlace | None, limit: int) -> ResultsDropped:
+        times = [times.result_ttl for times in self.task_times.values() if times.result_ttl is not None]
+        before = self.clock - round(min(times) * 1_000_000) + 1 if times else 0
+        looked, then = self.created_before(before, after, limit)
         over = [job for job in map(self.job.__getitem__, looked) if self.is_over(job)]
         for job in over:
             self.job[job.id] = job._replace(result=None, result_dropped_at=self.clock)
-        return ResultsDropped(len(over), looked[-1] if looked and len(looked) == limit else None)
+        return ResultsDropped(len(over), then)
 
     def is_over(self, job: Job) -> bool:
         said = self.task_times.get(job.task)

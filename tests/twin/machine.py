@@ -19,7 +19,7 @@ from msgspec.structs import astuple, replace
 from detent.errors import DetentError
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
+from detent.model.records import Abort, Commit, Finish, JobPlace, NewEvent, NewJob, Outcome, Reaped, TransitionRow
 from detent.store.contract import Store, Verbs
 from detent.store.jobs.filters import JobFilter, JobSearch, RecordSearch
 from detent.testing.stores import START, StoreClock
@@ -123,6 +123,11 @@ class Twin(RuleBasedStateMachine):
     def id_of(self, place: int) -> int:
         job = self.job(place)
         return NO_SUCH_ID + place if job is None else job.id
+
+    def place_of(self, place: int) -> JobPlace | None:
+        """Return where a pass over jobs continues; None for the first place, and if there is no such job."""
+        job = self.job(place) if place else None
+        return None if job is None else JobPlace(from_micros(job.created_at), job.id)
 
     def attempt_of(self, ref: tuple[int, int]) -> tuple[int, int]:
         place, distance = ref
@@ -351,7 +356,7 @@ class Twin(RuleBasedStateMachine):
     @action(ago=st.sampled_from((0.0, 1.0, 20.0)), after=st.integers(0, 5), limit=some.limits, actor=some.actors)
     def prune(self, ago: float, after: int, limit: int, actor: str) -> None:
         before = from_micros(self.model.clock) - timedelta(seconds=ago)
-        self.everywhere("job_prune", before, after, limit, actor)
+        self.everywhere("job_prune", before, self.place_of(after), limit, actor)
         self.everywhere("job_drop", sorted(self.model.job)[:1], before + timedelta(seconds=1), actor)
         self.everywhere("key_expire", 1000)
         self.everywhere("limit_close", "", 1)

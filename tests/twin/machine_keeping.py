@@ -140,12 +140,12 @@ class WholeTwin(Twin):
         stale_after=st.sampled_from((None, 1.0, 20.0)),
         stalled_after=st.sampled_from((None, 1.0)),
         result_ttl=st.sampled_from((None, 0.5, 2.0)),
-        after_id=st.sampled_from((0, 3)),
+        after=st.sampled_from((0, 3)),
         limit=some.limits,
     )
-    def times(self, after_id: int, limit: int, **said: Any) -> None:
+    def times(self, after: int, limit: int, **said: Any) -> None:
         self.everywhere("task_times_put", [TaskTimes(**said)])
-        self.everywhere("result_drop", after_id, limit)
+        self.everywhere("result_drop", self.place_of(after), limit)
 
     # -- limits ------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class WholeTwin(Twin):
         self.looked_at("operation_list", None, limit)
         self.looked_at("recovery_list")
         self.looked_at("task_times_list")
-        self.looked_at("job_prunable", from_micros(self.model.clock), 0, limit, ("succeeded", "cancelled"))
+        self.looked_at("job_prunable", from_micros(self.model.clock), None, limit, ("succeeded", "cancelled"))
         self.looked_at("limit_list")
         self.looked_at("limit_list", LimitFilter(keys=("shop",), tasks=("mail",), queues=("slow",)), "", limit)
         self.looked_at("limit_refill", None, some.TASKS)

@@ -36,10 +36,11 @@ from detent.model.records import (
     Enqueued,
     Finish,
     Finished,
+    JobPlace,
+    JobsPruned,
     Moved,
     NewEvent,
     NewJob,
-    Pruned,
     Reaped,
     Renewal,
     Started,
@@ -450,14 +451,14 @@ class Model(Limits):
                 answers.append(Finished(job_id, job.attempt))
         return answers
 
-    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+    def job_prune(self, before: datetime, after: JobPlace | None, limit: int, actor: str) -> JobsPruned:
         horizon = to_micros(before, field="before")
         if all(row.before < horizon for row in self.horizon):
             self.horizon.append(Horizon(horizon, actor, self.clock))
-        looked = sorted(job_id for job_id in self.job if job_id > after_id)[:limit]
+        looked, then = self.created_before(horizon, after, limit)
         old = self.past(looked, horizon)
         self.go(old)
-        return Pruned(len(old), looked[-1] if looked and len(looked) == limit else None)
+        return JobsPruned(len(old), then)
 
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
         horizon = to_micros(before, field="before")

@@ -15,10 +15,12 @@ from detent.errors import (
     LeaseLost,
 )
 from detent.lifecycle.library import JOB
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import (
     Abort,
     Aborted,
     Claimed,
+    JobPlace,
     Outcome,
 )
 from tests.twin.rows import (
@@ -302,6 +304,14 @@ class Record:
                 *(None, False, self.clock),
             )
         )
+
+    def created_before(self, before: int, after: JobPlace | None, limit: int) -> tuple[list[int], JobPlace | None]:
+        """Return the jobs in the order of their creation, after a place, and the place to continue after."""
+        first = (0, 0) if after is None else (to_micros(after.created_at, field="after"), after.id)
+        places = sorted((job.created_at, job.id) for job in self.job.values() if job.created_at < before)
+        looked = [place for place in places if place > first][:limit]
+        then = JobPlace(from_micros(looked[-1][0]), looked[-1][1]) if looked and len(looked) == limit else None
+        return [job_id for _, job_id in looked], then
 
 
 def micros(seconds: float) -> int:

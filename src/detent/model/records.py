@@ -33,6 +33,7 @@ __all__ = [
     "JobPage",
     "JobPlace",
     "JobRow",
+    "JobsPruned",
     "Moved",
     "NewEvent",
     "NewJob",
@@ -135,7 +136,7 @@ class Claimed(Struct, frozen=True, gc=False, array_like=True):
 
 
 class JobPlace(Struct, frozen=True, order=True):
-    """A cursor in the order of creation: a search continues with jobs created before it."""
+    """A cursor in the order of creation: a search continues with jobs created before it, retention with those after."""
 
     created_at: datetime
     id: int
@@ -311,24 +312,31 @@ class Reaped(Struct, frozen=True):
 
 
 class Pruned(Struct, frozen=True):
-    """How many jobs were deleted, and the id to continue from; None at the end."""
+    """How many runs were deleted, and the id to continue from; None at the end."""
 
     jobs: int
     next_id: int | None
 
 
+class JobsPruned(Struct, frozen=True):
+    """How many jobs were deleted, and the place to continue after; None at the end."""
+
+    jobs: int
+    next: JobPlace | None
+
+
 class Prunable(Struct, frozen=True):
-    """The jobs that may be deleted, and the id to continue from; None at the end."""
+    """The jobs that may be deleted, and the place to continue after; None at the end."""
 
     ids: tuple[int, ...]
-    next_id: int | None
+    next: JobPlace | None
 
 
 class ResultsDropped(Struct, frozen=True):
-    """How many results were deleted, and the id to continue from; None at the end."""
+    """How many results were deleted, and the place to continue after; None at the end."""
 
     results: int
-    next_id: int | None
+    next: JobPlace | None
 
 
 class Count(Struct, frozen=True):

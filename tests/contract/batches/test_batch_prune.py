@@ -32,14 +32,14 @@ def test_an_old_run_goes_and_then_its_jobs(store: Store, clock: StoreClock) -> N
     clock.advance(1)
     store.lease_reap(100)
     kept = len(store.job_list(JobSearch()).rows)
-    assert store.job_prune(before, 0, 1000, "retention").jobs == 0
+    assert store.job_prune(before, None, 1000, "retention").jobs == 0
     assert len(store.job_list(JobSearch()).rows) == kept
     assert store.batch_prune(before, 0, 100, "retention") == Pruned(1, None)
     assert store.batch_get(gone) is None
     assert store.target_list(gone) == []
     assert store.reconciliation_list(gone) == []
     assert store.batch_get(young.id) is not None
-    store.job_prune(before, 0, 1000, "retention")
+    store.job_prune(before, None, 1000, "retention")
     assert {job.run_id for job in store.job_list(JobSearch()).rows if job.state == "succeeded"} == {young.id}
 
 

@@ -67,7 +67,7 @@ def test_horizons_do_not_pile_up(store: Store, store_url: str, clock: StoreClock
     start = clock.now()
     for hour in range(1, 10):
         clock.advance(timedelta(hours=1))
-        store.job_prune(start + timedelta(hours=hour) - timedelta(minutes=30), 0, 1, "retention")
+        store.job_prune(start + timedelta(hours=hour) - timedelta(minutes=30), None, 1, "retention")
     assert len(dump(store_url)["horizon"]) == 9
     store.log_prune(start + timedelta(hours=5), 0, 100, "retention")
     assert len(dump(store_url)["horizon"]) == 5

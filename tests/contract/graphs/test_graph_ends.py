@@ -189,10 +189,10 @@ def test_nodes_are_kept_as_long_as_their_graph(store: Store, clock: StoreClock) 
     one.claimed()
     one.succeed("a")
     clock.advance(86_400)
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 0
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 0
     one.claimed()
     one.succeed("b")
     clock.advance(86_400)
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 1
     assert (store.graph_get([one.id]), store.job_get([one.id])) == ([None], [None])
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 2
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 2

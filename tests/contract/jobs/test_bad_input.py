@@ -59,7 +59,7 @@ def test_a_naive_time_in_a_question(store: Store) -> None:
     for ask in (
         lambda: store.counts_as_of(NAIVE),
         lambda: store.state_as_of("job", "1", NAIVE),
-        lambda: store.job_prune(NAIVE, 0, 1, "ana"),
+        lambda: store.job_prune(NAIVE, None, 1, "ana"),
     ):
         with pytest.raises(InvalidInput):
             ask()

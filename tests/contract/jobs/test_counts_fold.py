@@ -56,5 +56,5 @@ def test_every_move_to_and_from_rest_is_counted(store: Store, clock: StoreClock)
     clock.advance(100)
     store.lease_reap(100)
     assert found(store) == {"succeeded": 3, "cancelled": 1, "pending": 1}
-    store.job_prune(store.now(), 0, 100, "ana")
+    store.job_prune(store.now(), None, 100, "ana")
     assert found(store) == {"pending": 1}

@@ -166,7 +166,7 @@ def test_jobs_that_are_gone_have_counted(store: Store, clock: StoreClock) -> Non
     store.job_abort([Abort(job_id=held.job_id, attempt=held.attempt, outcome="error", fatal=True)], "ana")
     before = store.figures(store.now() - DAY)
     clock.advance(60)
-    store.job_prune(store.now(), 0, 100, "ana")
+    store.job_prune(store.now(), None, 100, "ana")
     assert store.job_get([held.job_id]) == [None]
     assert found(store) == before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from detent.model.limit_records import NewLimit
-from detent.model.records import Enqueued, NewEvent, Pruned
+from detent.model.records import Enqueued, JobPlace, JobsPruned, NewEvent
 from detent.store.contract import Store
 from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock, dump
@@ -38,7 +38,7 @@ def test_old_finished_jobs_go_with_all_their_records(store: Store, store_url: st
     store.job_cancel([failed], "ana")
     store.event_append([NewEvent(job_id=failed, attempt=None, level="info", message="a note")])
     clock.advance(10)
-    assert store.job_prune(clock.now(), 0, 100, "ana") == Pruned(3, None)
+    assert store.job_prune(clock.now(), None, 100, "ana") == JobsPruned(3, None)
     tables = dump(store_url)
     assert {name: tables[name] for name in RECORDS} == {name: [] for name in RECORDS}
     assert len(tables["horizon"]) == 1
@@ -55,7 +55,7 @@ def test_what_is_young_or_not_finished_stays(store: Store, clock: StoreClock) ->
     young = enqueue(store)
     finish(store, claim_one(store))
     clock.advance(1)
-    assert store.job_prune(horizon, 0, 100, "ana") == Pruned(1, None)
+    assert store.job_prune(horizon, None, 100, "ana") == JobsPruned(1, None)
     assert store.job_get([old]) == [None]
     assert [state(store, job_id) for job_id in (running, waiting, young)] == ["running", "pending", "succeeded"]
 
@@ -69,14 +69,15 @@ def test_in_small_portions(store: Store, clock: StoreClock) -> None:
         if n % 2:
             store.job_cancel([job_id], "ana")
     clock.advance(1)
-    after, gone, calls = 0, 0, 0
+    after: JobPlace | None = None
+    gone, calls = 0, 0
     while True:
         pruned = store.job_prune(clock.now(), after, 3, "ana")
         gone, calls = gone + pruned.jobs, calls + 1
-        if pruned.next_id is None:
+        if pruned.next is None:
             break
-        assert pruned.next_id > after
-        after = pruned.next_id
+        assert after is None or pruned.next > after
+        after = pruned.next
     assert gone == 3
     assert 3 <= calls <= 4
     assert [row is None for row in store.job_get(ids)] == [False, True, False, True, False, True, False]
@@ -88,11 +89,11 @@ def test_the_horizon_only_moves_forward(store: Store, store_url: str, clock: Sto
     succeeded(store)
     first = clock.advance(10)
     second = clock.advance(10)
-    store.job_prune(first, 0, 100, "ana")
-    store.job_prune(second, 0, 100, "ana")
+    store.job_prune(first, None, 100, "ana")
+    store.job_prune(second, None, 100, "ana")
     assert len(dump(store_url)["horizon"]) == 2
-    store.job_prune(first, 0, 100, "bob")
-    store.job_prune(second, 0, 100, "bob")
+    store.job_prune(first, None, 100, "bob")
+    store.job_prune(second, None, 100, "bob")
     assert len(dump(store_url)["horizon"]) == 2
 
 
@@ -101,7 +102,7 @@ def test_keys_survive(store: Store, store_url: str, clock: StoreClock) -> None:
     kept = succeeded(store, key="for ever")
     succeeded(store, key="for a day", key_ttl=86400.0)
     clock.advance(timedelta(days=2))
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 2
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 2
     assert store.job_enqueue([new_job(store, key="for ever")]) == [Enqueued(kept, False)]
     assert len(dump(store_url)["job_key"]) == 2
     assert claim(store) == []
@@ -111,9 +112,9 @@ def test_only_of_the_states_that_were_named(store: Store, clock: StoreClock) -> 
     """J16: what succeeded may go sooner than what a person still wants to look at."""
     done, dead = succeeded(store), quarantined(store)
     clock.advance(1)
-    assert store.job_prune(clock.now(), 0, 100, "ana", ("succeeded",)) == Pruned(1, None)
+    assert store.job_prune(clock.now(), None, 100, "ana", ("succeeded",)) == JobsPruned(1, None)
     assert [row is None for row in store.job_get([done, dead])] == [True, False]
-    assert store.job_prune(clock.now(), 0, 100, "ana", ("failed", "quarantined")) == Pruned(1, None)
+    assert store.job_prune(clock.now(), None, 100, "ana", ("failed", "quarantined")) == JobsPruned(1, None)
 
 
 def test_slots_under_limits_go_with_their_jobs(store: Store, store_url: str, clock: StoreClock) -> None:
@@ -126,6 +127,6 @@ def test_slots_under_limits_go_with_their_jobs(store: Store, store_url: str, clo
         finish(store, held)
     clock.advance(1)
     assert len(dump(store_url)["limit_slot"]) == 4
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 2
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 2
     assert dump(store_url)["limit_slot"] == []
     assert store.verify() == []

@@ -14,7 +14,7 @@ def test_keys_of_jobs_that_are_gone_go(store: Store, clock: StoreClock) -> None:
     gone = [succeeded(store, key=f"k{n}", tenant=tenant) for n in range(2) for tenant in ("", "ana")]
     succeeded(store, key="k9", key_ttl=1e6)
     clock.advance(1)
-    store.job_prune(clock.now(), 0, 100, "ana")
+    store.job_prune(clock.now(), None, 100, "ana")
     there = enqueue(store, key="m")
     pending = enqueue(store, key="n", unique_pending=True)
     assert store.key_forget(("", ""), 100) == KeysForgotten(len(gone), None)
@@ -31,7 +31,7 @@ def test_in_small_portions(store: Store, clock: StoreClock) -> None:
     for n in range(5):
         succeeded(store, key=f"k{n}", tenant="ana" if n % 2 else "")
     clock.advance(1)
-    store.job_prune(clock.now(), 0, 100, "ana")
+    store.job_prune(clock.now(), None, 100, "ana")
     after, found = ("", ""), []
     while True:
         went = store.key_forget(after, 2)

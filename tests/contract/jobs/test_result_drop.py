@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.model.records import ResultsDropped
+from detent.model.records import JobPlace, ResultsDropped
 from detent.model.service_records import TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -22,10 +22,10 @@ def test_the_result_goes_and_the_job_stays(store: Store, clock: StoreClock) -> N
     first, other = with_result(store), with_result(store, task="mail.drop")
     clock.advance(30)
     later = with_result(store)
-    assert store.result_drop(0, 10) == ResultsDropped(0, None)
+    assert store.result_drop(None, 10) == ResultsDropped(0, None)
     clock.advance(30)
     before = job(store, first)
-    assert store.result_drop(0, 10) == ResultsDropped(1, None)
+    assert store.result_drop(None, 10) == ResultsDropped(1, None)
     after = job(store, first)
     assert (after.result, after.result_dropped_at) == (None, clock.now())
     changed = {name for name in after.__struct_fields__ if getattr(after, name) != getattr(before, name)}
@@ -44,14 +44,15 @@ def test_what_has_no_result_to_drop_is_left_alone(store: Store, clock: StoreCloc
     abort(store, claim_one(store), error="boom", fatal=True)
     enqueue(store)
     clock.advance(10)
-    store.result_drop(0, 100)
+    store.result_drop(None, 100)
     with untouched():
-        assert store.result_drop(0, 100) == ResultsDropped(0, None)
+        assert store.result_drop(None, 100) == ResultsDropped(0, None)
 
 
 def test_it_walks_in_portions(store: Store, clock: StoreClock) -> None:
     store.task_times_put([TaskTimes(task="mail.send", result_ttl=1.0)])
     jobs = [with_result(store) for _ in range(3)]
     clock.advance(1)
-    assert store.result_drop(0, 2) == ResultsDropped(2, jobs[1])
-    assert store.result_drop(jobs[1], 2) == ResultsDropped(1, None)
+    second = JobPlace(job(store, jobs[1]).created_at, jobs[1])
+    assert store.result_drop(None, 2) == ResultsDropped(2, second)
+    assert store.result_drop(second, 2) == ResultsDropped(1, None)

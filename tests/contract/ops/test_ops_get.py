@@ -33,6 +33,6 @@ def test_a_pruned_run_is_gone_whole(store: Store, clock: StoreClock) -> None:
     """J16"""
     job_id = run_in(store, "success").job_id
     clock.advance(1)
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 1
     assert store.ops_get([job_id]) == [None]
     assert store.ops_list() == []

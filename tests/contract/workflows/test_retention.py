@@ -29,7 +29,7 @@ def grown(store: Store) -> Claimed:
 
 def prune(store: Store, clock: StoreClock) -> int:
     clock.advance(timedelta(days=30))
-    return store.job_prune(clock.now() - timedelta(days=1), 0, 100, "ana").jobs
+    return store.job_prune(clock.now() - timedelta(days=1), None, 100, "ana").jobs
 
 
 def test_everything_goes_with_the_job(store: Store, store_url: str, clock: StoreClock) -> None:
@@ -50,8 +50,8 @@ def test_children_stay_while_their_parent_runs(store: Store, clock: StoreClock) 
     clock.advance(timedelta(days=30))
     store.lease_reap(10)
     before = clock.now() - timedelta(days=1)
-    assert store.job_prunable(before, 0, 100).ids == ()
-    assert store.job_prune(before, 0, 100, "ana").jobs == 0
+    assert store.job_prunable(before, None, 100).ids == ()
+    assert store.job_prune(before, None, 100, "ana").jobs == 0
     assert store.job_drop(ids, before, "ana") == 0
     assert store.child_list(held.job_id) == ids
 
@@ -60,7 +60,7 @@ def test_children_stay_while_their_parent_may_be_retried(store: Store, clock: St
     held = grown(store)
     abort(store, held, fatal=True)
     clock.advance(timedelta(days=30))
-    store.job_prune(clock.now() - timedelta(days=1), 0, 100, "ana", ["succeeded"])
+    store.job_prune(clock.now() - timedelta(days=1), None, 100, "ana", ["succeeded"])
     assert len(store.child_list(held.job_id)) == 2
 
 
@@ -69,7 +69,7 @@ def test_children_may_go_before_a_parent_that_has_ended(store: Store, clock: Sto
     clock.advance(timedelta(days=30))
     store.lease_reap(10)
     finish(store, claim_one(store))
-    assert store.job_prune(clock.now() - timedelta(days=1), 0, 100, "ana").jobs == 2
+    assert store.job_prune(clock.now() - timedelta(days=1), None, 100, "ana").jobs == 2
     assert store.child_list(held.job_id) == []
     assert store.child_groups(held.job_id)[0].succeeded == 2
 

@@ -68,7 +68,7 @@ def live(store: Store, clock: StoreClock) -> Life:
     life = Life(store, clock, {})
     pruned = life.enqueue("pruned")
     life.give(store.job_finish([Finish(pruned, life.claim("pruned").attempt)], "ana"))
-    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
+    assert store.job_prune(clock.now(), None, 100, "ana").jobs == 1
     _waiting_ones(life)
     _ops_runs(life)
     _batch_run(life)

@@ -67,7 +67,7 @@ def test_jobs_that_another_worker_was_counting_are_counted(
     succeeded(store)
     clock.advance(10)
     other.execute("SELECT detent.counts_fold_v1(100)")
-    work = thread.submit(store.job_prune, clock.now(), 0, 100, "ana")
+    work = thread.submit(store.job_prune, clock.now(), None, 100, "ana")
     until(lambda: is_done_or_waits(postgres_store_url, work))
     other.rollback()
     assert work.result(scaled(60)).jobs == 1
@@ -104,7 +104,7 @@ def test_a_slot_that_a_claim_deletes_is_not_waited_for(
     succeeded(store)
     clock.advance(10)
     assert other.execute("DELETE FROM detent.limit_slot").rowcount == 1
-    work = thread.submit(store.job_prune, clock.now(), 0, 100, "ana")
+    work = thread.submit(store.job_prune, clock.now(), None, 100, "ana")
     until(lambda: is_done_or_waits(postgres_store_url, work))
     is_done = work.done()
     other.commit()

@@ -7,7 +7,17 @@ from datetime import datetime
 from typing import Protocol, Unpack
 
 from detent.errors import DetentError, LeaseLost, NotFound
-from detent.model.records import ClaimedEach, EachDone, Finished, Moved, Prunable, Pruned, Reaped, ResultsDropped
+from detent.model.records import (
+    ClaimedEach,
+    EachDone,
+    Finished,
+    JobPlace,
+    JobsPruned,
+    Moved,
+    Prunable,
+    Reaped,
+    ResultsDropped,
+)
 from detent.model.service_records import KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.verb import verb
@@ -164,15 +174,16 @@ class JobUpkeepVerbs(Protocol):
 
     @verb("worker")
     def job_prune(
-        self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
-    ) -> Pruned:
-        """Delete jobs that finished before `before` (of `states`, None is any) with all their records, reading up to
-        `limit` jobs with ids above `after_id`. The horizon only moves forward and is recorded; keys stay."""
+        self, before: datetime, after: JobPlace | None, limit: int, actor: str, states: Sequence[str] | None = None
+    ) -> JobsPruned:
+        """Delete jobs that finished before `before` (of `states`, None is any) with all their records. Reads up to
+        `limit` jobs that were created before `before`, in the order of their creation from after `after` on (None is
+        the first); newer jobs cost nothing. The horizon only moves forward and is recorded; keys stay."""
         ...
 
     @verb("worker", reads=True)
     def job_prunable(
-        self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+        self, before: datetime, after: JobPlace | None, limit: int, states: Sequence[str] | None = None
     ) -> Prunable:
         """Return the jobs that `job_prune` would delete. In a transaction, nothing is added to their records until it
         ends."""
@@ -184,9 +195,9 @@ class JobUpkeepVerbs(Protocol):
         ...
 
     @verb("worker")
-    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
-        """Drop the results of succeeded jobs that are older than their task's `result_ttl`, reading up to `limit` jobs
-        with ids above `after_id`; the jobs stay."""
+    def result_drop(self, after: JobPlace | None, limit: int) -> ResultsDropped:
+        """Drop the results of succeeded jobs that are older than their task's `result_ttl`; the jobs stay. Reads jobs
+        as `job_prune` does, without those that are younger than the shortest `result_ttl`."""
         ...
 
     @verb("worker", reads=True)

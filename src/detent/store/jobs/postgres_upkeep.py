@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from detent.model.records import BadRow, EachDone, Moved, Prunable, Pruned, ResultsDropped
+from detent.model.records import BadRow, EachDone, JobPlace, JobsPruned, Moved, Prunable, ResultsDropped
 from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.jobs.postgres_claim import version_columns
-from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
 from detent.store.row_errors import cause_of
 
@@ -39,10 +39,16 @@ _FAILURE_REPORT_TAKE = (
 _FAILURE_REPORT_PUT = "SELECT detent.failure_report_put_v1(%s::bigint[], %s::integer[], %s::text[])"
 _FAILURE_REPORT_KEEP = "SELECT detent.failure_report_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
 _FAILURE_REPORT_DONE = "SELECT detent.failure_report_done_v1(%s::bigint[], %s::integer[])"
-_PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
-_PRUNABLE = "SELECT ids, next_id FROM detent.job_prunable_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text[])"
+_PRUNE = """
+SELECT next_at, next_id, jobs
+  FROM detent.job_prune_v1(%s::timestamptz, %s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])
+"""
+_PRUNABLE = """
+SELECT next_at, next_id, ids
+  FROM detent.job_prunable_v1(%s::timestamptz, %s::timestamptz, %s::bigint, %s::integer, %s::text[])
+"""
 _DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text)"
-_DROP_RESULTS = "SELECT results, next_id FROM detent.result_drop_v1(%s::bigint, %s::integer)"
+_DROP_RESULTS = "SELECT next_at, next_id, results FROM detent.result_drop_v1(%s::timestamptz, %s::bigint, %s::integer)"
 _FORGET = "SELECT keys, next_tenant, next_key FROM detent.key_forget_v1(%s::text, %s::text, %s::integer)"
 _IDENTITY = ", ".join(IdentityRow.__struct_fields__)
 _IDENTITIES = f"SELECT {_IDENTITY} FROM detent.identity_list_v1()"
@@ -156,17 +162,25 @@ def _columns(failures: Sequence[tuple[int, int]]) -> tuple[str, str]:
 
 
 def job_prune(
-    before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
-) -> Statement[Pruned]:
-    params = (moment(before, field="before"), after_id, limit, actor, None if states is None else texts(states))
-    return Statement(_PRUNE, params, lambda rows: Pruned(*rows[0]))
+    before: datetime, after: JobPlace | None, limit: int, actor: str, states: Sequence[str] | None = None
+) -> Statement[JobsPruned]:
+    params = (moment(before, field="before"), *_place(after), limit, actor, None if states is None else texts(states))
+    return Statement(_PRUNE, params, lambda rows: JobsPruned(rows[0][2], _next(rows[0])))
 
 
 def job_prunable(
-    before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+    before: datetime, after: JobPlace | None, limit: int, states: Sequence[str] | None = None
 ) -> Statement[Prunable]:
-    params = (moment(before, field="before"), after_id, limit, None if states is None else texts(states))
-    return Statement(_PRUNABLE, params, lambda rows: Prunable(tuple(rows[0][0]), rows[0][1]))
+    params = (moment(before, field="before"), *_place(after), limit, None if states is None else texts(states))
+    return Statement(_PRUNABLE, params, lambda rows: Prunable(tuple(rows[0][2]), _next(rows[0])))
+
+
+def _place(after: JobPlace | None) -> tuple[str | None, int | None]:
+    return (None, None) if after is None else (moment(after.created_at, field="after"), after.id)
+
+
+def _next(row: Row) -> JobPlace | None:
+    return None if row[1] is None else JobPlace(utc(row[0]), row[1])
 
 
 def job_drop(ids: Sequence[int], before: datetime, actor: str) -> Statement[int]:
@@ -174,8 +188,8 @@ def job_drop(ids: Sequence[int], before: datetime, actor: str) -> Statement[int]
     return Statement(_DROP_JOBS, params, lambda rows: int(rows[0][0]))
 
 
-def result_drop(after_id: int, limit: int) -> Statement[ResultsDropped]:
-    return Statement(_DROP_RESULTS, (after_id, limit), lambda rows: ResultsDropped(*rows[0]))
+def result_drop(after: JobPlace | None, limit: int) -> Statement[ResultsDropped]:
+    return Statement(_DROP_RESULTS, (*_place(after), limit), lambda rows: ResultsDropped(rows[0][2], _next(rows[0])))
 
 
 def key_expire(limit: int) -> Statement[int]:

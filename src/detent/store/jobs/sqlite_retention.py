@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.model.clock import to_micros
-from detent.model.records import Prunable, Pruned, ResultsDropped
+from detent.model.clock import from_micros, to_micros
+from detent.model.records import JobPlace, JobsPruned, Prunable, ResultsDropped
 from detent.model.service_records import KeysForgotten
 from detent.store.jobs.sqlite_counts import SqliteCounts
 from detent.store.jobs.sqlite_fold import SqliteFold
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verb_base import ids_json
+from detent.store.sqlite.verb_base import ids_json, micros
 
 __all__ = ["HORIZON", "SqliteRetention"]
 
@@ -21,15 +21,26 @@ SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM d
 """
 # The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. The
 # nodes of a graph go after it. A job that finished before it was created is damaged: when it finished is not known.
-_LOOK = """
-SELECT id, coalesce(finished_at < ? AND finished_at >= created_at
-                    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
-                    AND NOT EXISTS (SELECT 1 FROM detent_job p
-                                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
-                    AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id), 0),
-       state
-  FROM detent_job j WHERE id > ? ORDER BY id LIMIT ?
+_MAY_GO = """
+       coalesce(j.finished_at < :before AND j.finished_at >= j.created_at
+                AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
+                AND NOT EXISTS (SELECT 1 FROM detent_job p
+                                 WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+                AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id), 0)
 """
+# Jobs that were created before a time, in the order of their creation. A job in two spans counts once.
+_CREATED_BEFORE = """
+SELECT j.id, j.created_at, {columns}
+  FROM detent_job_span s
+ CROSS JOIN detent_job j ON j.id BETWEEN s.first_id AND s.last_id AND +j.created_at = s.created_at
+ WHERE (s.created_at, s.block) >= (:after_at, :after_id >> 10) AND s.created_at < :before
+   AND (j.created_at, j.id) > (:after_at, :after_id)
+   AND NOT EXISTS (SELECT 1 FROM detent_job_span o
+                    WHERE o.created_at = s.created_at AND o.block = s.block
+                      AND o.first_id > s.first_id AND o.first_id <= j.id AND o.last_id >= j.id)
+ ORDER BY s.created_at, s.block, j.id LIMIT :limit
+"""
+_LOOK = _CREATED_BEFORE.format(columns=f"{_MAY_GO}, j.state")
 _OLD_OF = """
 SELECT id FROM detent_job j
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
@@ -86,11 +97,12 @@ DELETE FROM detent_job_span
     WHERE j.id BETWEEN detent_job_span.first_id AND detent_job_span.last_id
       AND +j.created_at = detent_job_span.created_at)
 """
-_LOOK_RESULTS = """
-SELECT j.id, coalesce(j.state = 'succeeded' AND j.result IS NOT NULL
-                      AND j.finished_at + s.result_ttl * 1000000 <= :now, 0)
-  FROM detent_job j LEFT JOIN detent_task_times s ON s.task = j.task WHERE j.id > :after ORDER BY j.id LIMIT :limit
-"""
+_LOOK_RESULTS = _CREATED_BEFORE.format(
+    columns="""
+       coalesce(j.state = 'succeeded' AND j.result IS NOT NULL AND j.finished_at + 1000000 * (
+         SELECT t.result_ttl FROM detent_task_times t WHERE t.task = j.task) <= :now, 0)"""
+)
+_SHORTEST_TTL = "SELECT min(result_ttl) FROM detent_task_times"
 _DROP = """
 UPDATE detent_job SET result = NULL, result_dropped_at = ? WHERE id IN (SELECT value FROM json_each(?))
 """
@@ -105,27 +117,28 @@ SELECT k.tenant, k.key, k.expires_at IS NULL AND NOT k.until_claim
   FROM detent_job_key k WHERE (k.tenant, k.key) > (?, ?) ORDER BY k.tenant, k.key LIMIT ?
 """
 _KEY_GOES = "DELETE FROM detent_job_key WHERE tenant = ? AND key = ?"
+_BEFORE_ALL = -(1 << 63)
 
 
 class SqliteRetention(SqliteCounts, SqliteFold):
     """The verbs that delete."""
 
     def job_prune(
-        self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
-    ) -> Pruned:
+        self, before: datetime, after: JobPlace | None, limit: int, actor: str, states: Sequence[str] | None = None
+    ) -> JobsPruned:
         """Record the horizon first: the guards let only older jobs go."""
         horizon = to_micros(before, field="before")
         self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
-        looked = self._db.rows(_LOOK, (horizon, after_id, limit))
+        looked = self._db.rows(_LOOK, _portion(horizon, after, limit))
         old = _old(looked, states)
         self._go(old)
-        return Pruned(len(old), looked[-1][0] if looked and len(looked) == limit else None)
+        return JobsPruned(len(old), _next(looked, limit))
 
     def job_prunable(
-        self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+        self, before: datetime, after: JobPlace | None, limit: int, states: Sequence[str] | None = None
     ) -> Prunable:
-        looked = self._db.rows(_LOOK, (to_micros(before, field="before"), after_id, limit))
-        return Prunable(tuple(_old(looked, states)), looked[-1][0] if looked and len(looked) == limit else None)
+        looked = self._db.rows(_LOOK, _portion(to_micros(before, field="before"), after, limit))
+        return Prunable(tuple(sorted(_old(looked, states))), _next(looked, limit))
 
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
         if not ids:
@@ -147,13 +160,16 @@ class SqliteRetention(SqliteCounts, SqliteFold):
             self._db.change(statement, (ids_json(ids),))
         self._db.change_many(_EMPTY_SPAN, spans)
 
-    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
+    def result_drop(self, after: JobPlace | None, limit: int) -> ResultsDropped:
         now = self._now()
-        looked = self._db.rows(_LOOK_RESULTS, {"now": now, "after": after_id, "limit": limit})
-        over = [job_id for job_id, is_over in looked if is_over]
+        ((shortest,),) = self._db.rows(_SHORTEST_TTL)
+        if shortest is None:
+            return ResultsDropped(0, None)
+        looked = self._db.rows(_LOOK_RESULTS, _portion(now - micros(shortest) + 1, after, limit) | {"now": now})
+        over = [job_id for job_id, _, is_over in looked if is_over]
         if over:
             self._db.change(_DROP, (now, ids_json(over)))
-        return ResultsDropped(len(over), looked[-1][0] if looked and len(looked) == limit else None)
+        return ResultsDropped(len(over), _next(looked, limit))
 
     def key_expire(self, limit: int) -> int:
         return self._db.change(_EXPIRED, (self._now(), limit))
@@ -165,5 +181,14 @@ class SqliteRetention(SqliteCounts, SqliteFold):
         return KeysForgotten(len(gone), (looked[-1][0], looked[-1][1]) if looked and len(looked) == limit else None)
 
 
+def _portion(before: int, after: JobPlace | None, limit: int) -> dict[str, int]:
+    at, job_id = (_BEFORE_ALL, 0) if after is None else (to_micros(after.created_at, field="after"), after.id)
+    return {"before": before, "after_at": at, "after_id": job_id, "limit": limit}
+
+
+def _next(looked: Sequence[Row], limit: int) -> JobPlace | None:
+    return JobPlace(from_micros(looked[-1][1]), looked[-1][0]) if looked and len(looked) == limit else None
+
+
 def _old(looked: Sequence[Row], states: Sequence[str] | None) -> list[int]:
-    return [job_id for job_id, is_old, state in looked if is_old and (states is None or state in states)]
+    return [job_id for job_id, _, is_old, state in looked if is_old and (states is None or state in states)]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from detent.lifecycle.library import JOB
-from detent.model.records import BadRow
+from detent.model.records import BadRow, JobPlace
 from detent.model.service_records import Agenda
 from detent.store.contract import Store, Verbs
 from detent.store.row_errors import cause_of, is_of_one_row
@@ -26,6 +26,8 @@ _PORTION = 1000
 _ARCHIVED = 100
 """Jobs in a portion that is archived. Small, because on SQLite no other connection can write meanwhile."""
 _PORTIONS_MAX = 5
+_FIRST = JobPlace(datetime.min.replace(tzinfo=UTC), 0)
+"""The place before all jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +44,28 @@ class Keep:
     """Whether a key without a time to live is deleted after its job; otherwise it stays for ever."""
 
 
-@dataclass(slots=True)
-class _Walk:
-    """A pass over all jobs: `step` handles those after an id, and returns where to continue."""
-
-    step: Callable[[int], int | None]
-    after_id: int = 0
-    by_job: bool = True
-
-
 C = TypeVar("C")
 
 
-class _Onward(Generic[C]):
-    """A pass over rows that are not ordered by a number: it remembers where to continue."""
+@dataclass(slots=True)
+class _Walk(Generic[C]):
+    """A pass over rows: `step` handles those after a place, and returns where to continue; None at the end."""
 
-    def __init__(self, first: C, step: Callable[[C], C | None]) -> None:
-        self._after = first
-        self._step = step
+    step: Callable[[C], C | None]
+    after: C
 
-    def __call__(self, after_id: int) -> int | None:
-        """Handle the next portion; return None at the end."""
-        then = self._step(self._after)
-        if then is None:
-            return None
-        self._after = then
-        return after_id + 1
+
+@dataclass(slots=True)
+class _JobWalk(_Walk[JobPlace]):
+    """A pass over jobs in the order of their creation."""
+
+    after: JobPlace = _FIRST
 
 
 class Retention:
-    """Passes over all jobs every hour, a few small portions a second, so that the queue is not disturbed.
+    """Passes over old jobs every hour, a few small portions a second, so that the queue is not disturbed.
+
+    Jobs that were created after the horizon are not read.
 
     The horizon moves by whole hours, because each horizon is recorded for ever.
     """
@@ -84,7 +78,7 @@ class Retention:
         others = tuple(sorted(JOB.rests - {"succeeded"}))
         self._keep = keep
         self._kept = [(("succeeded",), keep.succeeded), (others, keep.others)]
-        self._walks: list[_Walk] = []
+        self._walks: list[_Walk[Any]] = []
         self._hour: datetime | None = None
 
     def service(self) -> Service:
@@ -99,19 +93,19 @@ class Retention:
     def _next(self, agenda: Agenda) -> datetime | None:
         return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
-    def _skip_damage(self, walk: _Walk, error: Exception, now: float) -> int | None:
+    def _skip_damage(self, walk: _Walk[Any], error: Exception, now: float) -> Any:
         """Return where a pass continues after a portion that a damaged row made fail. The portion is halved until it
         holds only that job; then the job is skipped. A pass over runs ends, and is tried again in an hour."""
-        if not walk.by_job:
+        if not isinstance(walk, _JobWalk):
             self._isolation.report([BadRow("walk", "runs", cause_of(error), -1)], now)
             return None
         if self._portion > 1:
             self._portion //= 2
-            return walk.after_id
-        bad_id = self._store.job_prunable(self._store.now(), walk.after_id, 1, ()).next_id
-        if bad_id is not None:
-            self._isolation.report([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
-        return bad_id
+            return walk.after
+        bad = self._store.job_prunable(self._store.now(), walk.after, 1, ()).next
+        if bad is not None:
+            self._isolation.report([BadRow("job", str(bad.id), cause_of(error), bad.id)], now)
+        return bad
 
     def run(self, now: float) -> None:
         """Handle the next portions, or begin a new pass if an hour has passed. Jobs that cannot be archived stay, and
@@ -122,23 +116,22 @@ class Retention:
             # The newer horizon last: an older one that is not beyond the recorded horizon needs no record.
             horizons = [(hour - timedelta(days=days), states) for states, days in self._kept if days]
             # The limits first: `verify` expects the slots of ended attempts to be freed every hour.
-            limits = _Onward("", lambda after: self._store.limit_prune(after, self._portion_max).next)
-            self._walks = [_Walk(limits, by_job=False)]
+            self._walks = [_Walk(lambda after: self._store.limit_prune(after, self._portion_max).next, "")]
             if self._keep.others:
                 # Before the jobs of these runs, which stay as long as their run.
                 before = hour - timedelta(days=self._keep.others)
-                self._walks.append(_Walk(partial(self._prune_batches, before), by_job=False))
-            self._walks += [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
+                self._walks.append(_Walk(partial(self._prune_batches, before), 0))
+            self._walks += [_JobWalk(partial(self._prune, *one)) for one in sorted(horizons)]
             if any(task.result_ttl is not None for task in self._store.task_times_list()):
-                self._walks.append(_Walk(self._drop_results))
-            self._walks.append(_Walk(partial(self._prune_runs, hour), by_job=False))
-            self._walks += [_Walk(step, by_job=False) for step in self._other_passes(hour)]
+                self._walks.append(_JobWalk(self._drop_results))
+            self._walks.append(_Walk(partial(self._prune_runs, hour), 0))
+            self._walks += self._other_passes(hour)
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
             walk = self._walks[0]
             try:
-                then = walk.step(walk.after_id)
+                then = walk.step(walk.after)
             except OSError as error:
                 log.error("Old jobs cannot be archived, and stay for another hour: %s", error)
                 then = None
@@ -151,34 +144,34 @@ class Retention:
             if then is None:
                 self._walks.pop(0)
             else:
-                walk.after_id = then
+                walk.after = then
 
-    def _other_passes(self, hour: datetime) -> list[Callable[[int], int | None]]:
+    def _other_passes(self, hour: datetime) -> list[_Walk[Any]]:
         """Return the passes over what belongs to no job. Each portion has a bounded number of rows."""
         store, portion = self._store, self._portion_max
-        walks: list[Callable[[int], int | None]] = [
-            lambda after: after + 1 if store.key_expire(portion) == portion else None
-        ]
+        walks: list[_Walk[Any]] = [_Walk(lambda after: after if store.key_expire(portion) == portion else None, 0)]
         if self._keep.keys_as_jobs:
-            walks.append(_Onward(("", ""), lambda after: store.key_forget(after, portion).next))
+            walks.append(_Walk(lambda after: store.key_forget(after, portion).next, ("", "")))
         if self._keep.log:
             before = hour - timedelta(days=self._keep.log)
-            walks.append(lambda after: store.log_prune(before, after, portion, "retention").next)
+            walks.append(_Walk(lambda after: store.log_prune(before, after, portion, "retention").next, 0))
         return walks
 
-    def _prune(self, before: datetime, states: Sequence[str], after_id: int) -> int | None:
+    def _prune(self, before: datetime, states: Sequence[str], after: JobPlace) -> JobPlace | None:
         if self._archive is None:
-            return self._store.job_prune(before, after_id, self._portion, "retention", states).next_id
-        return self._store.together(lambda verbs: self._archive_and_drop(verbs, before, states, after_id))
+            return self._store.job_prune(before, after, self._portion, "retention", states).next
+        return self._store.together(lambda verbs: self._archive_and_drop(verbs, before, states, after))
 
-    def _archive_and_drop(self, verbs: Verbs, before: datetime, states: Sequence[str], after_id: int) -> int | None:
+    def _archive_and_drop(
+        self, verbs: Verbs, before: datetime, states: Sequence[str], after: JobPlace
+    ) -> JobPlace | None:
         """Archive and delete in one transaction, so that exactly the archived jobs are deleted."""
         assert self._archive is not None
-        old = verbs.job_prunable(before, after_id, self._portion, states)
+        old = verbs.job_prunable(before, after, self._portion, states)
         if old.ids:
             self._archive.write(verbs, old.ids, verbs.now())
             verbs.job_drop(old.ids, before, "retention")
-        return old.next_id
+        return old.next
 
     def _prune_runs(self, hour: datetime, after_id: int) -> int | None:
         """Delete pipeline runs that ended long ago; their staged data is deleted sooner."""
@@ -190,8 +183,8 @@ class Retention:
         """Delete batch runs that have ended, one at a time, each with all its targets."""
         return self._store.batch_prune(before, after_id, 1, "retention").next_id
 
-    def _drop_results(self, after_id: int) -> int | None:
-        return self._store.result_drop(after_id, self._portion).next_id
+    def _drop_results(self, after: JobPlace) -> JobPlace | None:
+        return self._store.result_drop(after, self._portion).next
 
 
 def _hour(moment: datetime) -> datetime:

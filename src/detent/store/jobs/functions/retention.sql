@@ -1,11 +1,12 @@
 -- job_prune: delete finished jobs with all their records.
--- takes:   the horizon, the id to continue after, how many jobs to read, who; of which states (null is any)
--- gives:   how many jobs went, and the id to continue after, null at the end
+-- takes:   the horizon, the place of the job to continue after (null: the first), how many jobs to read, who; of which
+--          states (null is any)
+-- gives:   how many jobs went, and the place to continue after, null at the end
 -- locks:   the jobs that go; whatever others hold stays for a later pass
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_prune_v1(
-  p_before timestamptz, p_after_id bigint, p_limit integer, p_actor text, p_states text[] DEFAULT NULL
-) RETURNS TABLE (jobs integer, next_id bigint)
+  p_before timestamptz, p_after_at timestamptz, p_after_id bigint, p_limit integer, p_actor text, p_states text[] DEFAULT NULL
+) RETURNS TABLE (jobs integer, next_at timestamptz, next_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -15,7 +16,8 @@ DECLARE
 BEGIN
   INSERT INTO detent.horizon (before, actor, at)
     SELECT p_before, p_actor, t WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
-  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  SELECT c.ids, c.next_at, c.next_id INTO looked, next_at, next_id
+    FROM detent.jobs_created_before(p_before, p_after_at, p_after_id, p_limit) c;
   old := ARRAY(
     SELECT j.id FROM detent.job j
      WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
@@ -23,30 +25,30 @@ BEGIN
        FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   jobs := cardinality(old);
-  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;
 END $$;
 
 -- job_prunable: the finished jobs that job_prune would delete.
--- takes:   the horizon, the id to continue after, how many jobs to read; of which states (null is any)
--- gives:   their ids, and the id to continue after, null at the end
+-- takes:   the horizon, the place of the job to continue after (null: the first), how many jobs to read; of which states
+--          (null is any)
+-- gives:   their ids, and the place to continue after, null at the end
 -- locks:   these jobs, so that nothing is added to their records until they are gone; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_prunable_v1(
-  p_before timestamptz, p_after_id bigint, p_limit integer, p_states text[] DEFAULT NULL
-) RETURNS TABLE (ids bigint[], next_id bigint)
+  p_before timestamptz, p_after_at timestamptz, p_after_id bigint, p_limit integer, p_states text[] DEFAULT NULL
+) RETURNS TABLE (ids bigint[], next_at timestamptz, next_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   looked bigint[];
 BEGIN
-  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  SELECT c.ids, c.next_at, c.next_id INTO looked, next_at, next_id
+    FROM detent.jobs_created_before(p_before, p_after_at, p_after_id, p_limit) c;
   ids := ARRAY(
     SELECT j.id FROM detent.job j
      WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
        AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
-  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;
 END $$;
 
@@ -68,6 +70,33 @@ BEGIN
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   RETURN cardinality(old);
+END $$;
+
+-- Read jobs that were created before a time, in the order of their creation, from after a place on (null: the first).
+--
+-- Gives their ids, and the place of the last one if there may be more. Jobs that are newer cost nothing.
+CREATE OR REPLACE FUNCTION detent.jobs_created_before(
+  p_before timestamptz, p_after_at timestamptz, p_after_id bigint, p_limit integer,
+  OUT ids bigint[], OUT next_at timestamptz, OUT next_id bigint
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  p_after_at := coalesce(p_after_at, '-infinity');
+  p_after_id := coalesce(p_after_id, 0);
+  -- Spans of one time may overlap, so an id may be found twice.
+  ids := ARRAY(
+    SELECT o.id
+      FROM (SELECT DISTINCT ON (s.created_at, s.block, j.id) j.id
+              FROM detent.job_span s
+             CROSS JOIN LATERAL (
+               SELECT k.id FROM detent.job k
+                WHERE k.id BETWEEN s.first_id AND s.last_id AND k.created_at = s.created_at
+                  AND (k.created_at, k.id) > (p_after_at, p_after_id) OFFSET 0) j
+             WHERE (s.created_at, s.block) >= (p_after_at, p_after_id >> 10) AND s.created_at < p_before
+             ORDER BY s.created_at, s.block, j.id LIMIT p_limit) o);
+  IF cardinality(ids) = p_limit AND p_limit > 0 THEN
+    SELECT j.created_at, j.id INTO next_at, next_id FROM detent.job j WHERE j.id = ids[p_limit];
+  END IF;
 END $$;
 
 -- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
@@ -154,12 +183,12 @@ BEGIN
 END $$;
 
 -- result_drop: drop results that were to be kept for a time only; the jobs stay.
--- takes:   the id to continue after, how many jobs to read
--- gives:   how many results went, and the id to continue after, null at the end
+-- takes:   the place of the job to continue after (null: the first), how many jobs to read
+-- gives:   how many results went, and the place to continue after, null at the end
 -- locks:   the jobs whose results go; whatever others hold stays for a later pass
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.result_drop_v1(p_after_id bigint, p_limit integer)
-RETURNS TABLE (results integer, next_id bigint)
+CREATE OR REPLACE FUNCTION detent.result_drop_v1(p_after_at timestamptz, p_after_id bigint, p_limit integer)
+RETURNS TABLE (results integer, next_at timestamptz, next_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -167,7 +196,10 @@ DECLARE
   looked bigint[];
   over   bigint[];
 BEGIN
-  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  SELECT c.ids, c.next_at, c.next_id INTO looked, next_at, next_id
+    FROM detent.jobs_created_before(
+      (SELECT t - make_interval(secs => min(s.result_ttl)) + interval '1 microsecond' FROM detent.task_times s),
+      p_after_at, p_after_id, p_limit) c;
   over := ARRAY(
     SELECT j.id FROM detent.job j
      WHERE j.id = ANY (looked) AND j.state = 'succeeded' AND j.result IS NOT NULL
@@ -175,7 +207,6 @@ BEGIN
        FOR UPDATE SKIP LOCKED);
   UPDATE detent.job j SET result = NULL, result_dropped_at = t WHERE j.id = ANY (over);
   results := cardinality(over);
-  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;
 END $$;
 
