@@ -9,7 +9,8 @@ from detent.lifecycle.library import JOB
 from detent.model.records import Cancelled
 from detent.store.contract import Store
 from detent.store.jobs.filters import RecordSearch
-from detent.testing.stores import StoreClock
+from detent.testing.stores import StoreClock, row_violations
+from tests.contract.clock_set_back import set_back
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, job, quarantined, succeeded
 from tests.contract.refusals import Untouched, refused
 
@@ -100,3 +101,16 @@ def test_the_record_has_jobs_of_one_call_by_id(store: Store) -> None:
     assert store.job_cancel([second, first], "ana") == [Cancelled(second, "running"), Cancelled(first, "running")]
     rows = store.record_search(RecordSearch(actor="ana")).rows
     assert [row.entity_id for row in rows] == [str(second), str(first)], "the newest first"
+
+
+def test_no_move_is_earlier_than_the_end_of_the_last_attempt(store: Store, clock: StoreClock, store_url: str) -> None:
+    """R2: after the clock was set back, the record of a job that was cancelled between two attempts ran backwards."""
+    job_id = enqueue(store)
+    held = claim_one(store)
+    clock.advance(5)
+    abort(store, held, error="boom", delay=60.0)
+    ended_at = clock.now()
+    set_back(clock, 3600)
+    store.job_cancel([job_id], "ana")
+    assert job(store, job_id).finished_at == ended_at
+    assert row_violations(store, store_url) == []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from detent.store.contract import Store
 from detent.worker.supervisor.board import BoardEntry
-from detent.worker.supervisor.dead_child import Death, DeathCause, decide_ending
+from detent.worker.supervisor.dead_child import DeadLease, Death, DeathCause, decide_ending, end_lease
+from tests.contract.jobs.sample_jobs import claim, enqueue, job
 
 
 def line(
@@ -58,3 +60,14 @@ def test_what_is_stopped_with_its_worker_is_not_charged() -> None:
 def test_another_attempt_of_the_same_job_is_another_matter() -> None:
     death = Death(100.0, "signal SIGKILL", "itself", "", {1: line(1, attempt=2)})
     assert decide_ending(death, 1, 1) == ("released", None, False)
+
+
+def test_what_has_ended_unrecorded_is_not_repeated_blindly(store: Store) -> None:
+    """C5: the function of a job that must not be repeated had returned, and the child died before that was written. Its
+    entry had left the board, so the job was released and called again."""
+    ended, unbegun = (enqueue(store, idempotent=False) for _ in range(2))
+    claim(store, lease_id=7, limit=2)
+    store.job_start([(ended, 1)])
+    end_lease(store, DeadLease(7, Death(100.0, "signal SIGKILL", "itself")), "ana")
+    assert (job(store, ended).state, job(store, unbegun).state) == ("quarantined", "pending")
+    assert "before it was on record" in (job(store, ended).error or "")

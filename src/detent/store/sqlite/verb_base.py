@@ -101,7 +101,10 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
        j.dead_letter, j.idempotent, j.state, j.attempt, j.spared, j.result, j.lease_id, j.leased_at, j.started_at,
        j.committed_at, j.cancel_requested_at, j.limit_key,
        max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
-           coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
+           coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0),
+           CASE WHEN j.state = 'pending' AND j.ended > 0
+                THEN coalesce((SELECT e.aborted_at FROM detent_execution e
+                                WHERE e.job_id = j.id AND e.attempt = j.ended), 0) ELSE 0 END),
        l.expires_at, coalesce(l.worker, ''), j.effect_evidence, max(j.created_at, j.due_at), j.finished_at
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
@@ -140,7 +143,7 @@ Lane = tuple[str, str, str, int, str, int]
 
 
 class Job(NamedTuple):
-    """What the verbs decide on: a job, the last time on its row, and the lease it names."""
+    """What the verbs decide on: a job, the last time on its row or of its last attempt, and the lease it names."""
 
     id: int
     tenant: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from detent.errors import DetentError
-from detent.model.records import Abort, Aborted, Claimed, Outcome
+from detent.model.records import Abort, Aborted, Claimed, JobRow, Outcome
 from detent.store.contract import Store
 from detent.worker.supervisor.board import BoardEntry
 from detent.worker.supervisor.child_health import Attempt, KillCause
@@ -48,13 +48,16 @@ class DeadLease:
 
 def end_lease(store: Store, dead: DeadLease, worker: str) -> list[Aborted | DetentError]:
     """End every attempt that is still held under the lease; return what became of each."""
-    aborts: list[Abort] = []
-    for claimed in store.claim_find(dead.lease_id):
-        if claimed.committed:
-            store.job_recover([claimed.job_id])
-        else:
-            aborts.append(_make_abort(store, dead.death, claimed))
-    return store.job_abort(aborts, worker) if aborts else []
+    held = store.claim_find(dead.lease_id)
+    committed = [claimed.job_id for claimed in held if claimed.committed]
+    if committed:
+        store.job_recover(committed)
+    open_ones = [claimed for claimed in held if not claimed.committed]
+    if not open_ones:
+        return []
+    rows = store.job_get([claimed.job_id for claimed in open_ones])
+    aborts = [_make_abort(dead.death, claimed, row) for claimed, row in zip(open_ones, rows, strict=True)]
+    return store.job_abort(aborts, worker)
 
 
 def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str | None, bool]:
@@ -84,16 +87,16 @@ def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str
     return "crashed", f"its process ended with {death.ended_with} while it ran", True
 
 
-def _make_abort(store: Store, death: Death, claimed: Claimed) -> Abort:
+def _make_abort(death: Death, claimed: Claimed, job: JobRow | None) -> Abort:
     outcome, error, suspect = decide_ending(death, claimed.job_id, claimed.attempt)
     entry = death.entries.get(claimed.job_id)
-    if entry is None or entry.attempt != claimed.attempt:
+    if entry is not None and entry.attempt != claimed.attempt:
         entry = None
-    elif outcome in ("cancelled", "released"):
-        # If it has begun and must not be repeated blindly, it is unknown how far it got.
-        (job,) = store.job_get([claimed.job_id])
-        if job is not None and not job.idempotent and job.started_at is not None:
-            outcome = "crashed"
+    if outcome in ("cancelled", "released") and job is not None and not job.idempotent and job.started_at is not None:
+        # It has begun and must not be repeated blindly: it is unknown how far it got. Without an entry on the board it
+        # has even ended, and how was not written yet.
+        outcome = "crashed"
+        error = error or f"its process ended with {death.ended_with} before it was on record how the attempt ended"
     return Abort(
         job_id=claimed.job_id,
         attempt=claimed.attempt,

@@ -293,6 +293,9 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.job_now(j detent.job, t timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
+  IF j.state = 'pending' AND j.ended > 0 THEN
+    t := greatest(t, (SELECT e.aborted_at FROM detent.execution e WHERE e.job_id = j.id AND e.attempt = j.ended));
+  END IF;
   RETURN greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at, j.finished_at, j.cancel_requested_at);
 END $$;
 
