@@ -176,32 +176,3 @@ def test_a_machine_that_was_suspended_wakes_its_workflows_once(detent: Harness) 
     assert job.refresh().due_at == START + timedelta(days=1, seconds=60)
     detent.work(skip=True)
     assert job.refresh().result == "awake"
-
-
-def test_a_burst_of_wake_ups_leaves_other_tenants_their_turn(detent: Harness) -> None:
-    """F23: all are woken, and a job of another tenant does not wait until the burst is over."""
-
-    @detent.app.workflow(name="nap")
-    def nap(ctx: WorkflowContext) -> str:
-        ctx.sleep(3600)
-        return "awake"
-
-    many = [detent.app.enqueue(nap.call(), tenant="large") for _ in range(30)]
-    detent.work()
-    detent.clock.advance(3601)
-    other = detent.app.enqueue(nap.call(), tenant="small")
-    detent.store.job_promote(100)
-    first = detent.store.job_claim(
-        lease_id=detent.store.ids_reserve(1),
-        worker="w",
-        queues=None,
-        tasks=["nap"],
-        limit=4,
-        lease=30.0,
-        versions={"nap": (1,)},
-    )
-    assert other.id in {claimed.job_id for claimed in first}
-    for claimed in first:
-        detent.attempt(claimed)
-    detent.work()
-    assert {job.refresh().state for job in many} == {"succeeded"}
