@@ -13,7 +13,7 @@ from typing import Any
 
 from detent.model.clock import to_micros
 from detent.model.records import Claimed
-from detent.model.workflow_records import NEVER, WorkflowSearch
+from detent.model.workflow_records import NEVER, NewSignal, WorkflowSearch
 from detent.store.contract import Store, Verbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim, new_job
@@ -58,6 +58,20 @@ _OF_ONE = """
     INSERT INTO {p}workflow_step (job_id, generation, path, seq, kind, attempt, began_at, done_at, value)
     SELECT {job_id}, 1, 'many:' || n, n, 'call', 0, {now}, {now}, '1' FROM number
 """
+# Signals that steps have taken: of a name that has none left, of one that has one, and of many names.
+_TAKEN = (
+    """
+    INSERT INTO {p}workflow_signal (job_id, name, seq, payload, actor, sent_at)
+    SELECT {job_id}, {name}, {first} + n, '1', 'ana', {now} FROM number
+    """,
+    """
+    INSERT INTO {p}workflow_step
+      (job_id, generation, path, seq, kind, attempt, began_at, done_at, value, signal_name, signal_seq)
+    SELECT {job_id}, 2, 'took:' || {name} || ({first} + n), {first} + n, 'signal', 0, {now}, {now}, '1', {name},
+           {first} + n
+      FROM number
+    """,
+)
 
 
 def _run(url: str, texts: tuple[str, ...], many: int, **values: Any) -> None:
@@ -174,6 +188,30 @@ def test_they_cost_the_same_however_many_steps_there_are(store_url: str) -> None
     _run(store_url, (_OF_ONE.replace("many:", "few:"),), FEW, job_id=held.job_id)
     small = _costs(store_url, held, work)
     _run(store_url, (_OF_ONE,), STEPS, job_id=held.job_id)
+    large = _costs(store_url, held, work)
+    assert {name: cost for name, cost in large.items() if cost > 2 * small[name] + 100} == {}, small
+
+
+def reads_the_next(verbs: Verbs, held: Claimed) -> None:
+    assert look(verbs, held, signal("some"), path="v").value == '"unread"'
+
+
+def lists_unread(verbs: Verbs, held: Claimed) -> None:
+    assert [one.name for one in verbs.signal_list(held.job_id, unread=True)] == ["some"]
+
+
+def test_they_cost_the_same_however_many_signals_were_taken(store_url: str) -> None:
+    """A mailbox costs what is unread in it: looks, sends and parks read none of the signals that were taken before."""
+    work = (looks, parks, sends, reads_the_next, lists_unread)
+    names = ("'none'", "'some'", "'name' || n")
+    with turnable_store(store_url) as (store, _):
+        held = _held(store)
+        store.signal_send([NewSignal(job_id=held.job_id, name="some", payload='"unread"', actor="ana")])
+    for place, name in enumerate(names):
+        _run(store_url, _TAKEN, FEW, job_id=held.job_id, name=name, first=1_000_000 + place * 100)
+    small = _costs(store_url, held, work)
+    for place, name in enumerate(names):
+        _run(store_url, _TAKEN, STEPS, job_id=held.job_id, name=name, first=2_000_000 + place * 100_000)
     large = _costs(store_url, held, work)
     assert {name: cost for name, cost in large.items() if cost > 2 * small[name] + 100} == {}, small
 

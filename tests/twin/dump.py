@@ -65,7 +65,7 @@ TABLES: dict[str, Kept] = {
 BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}
 WORKFLOWS = {
-    *("workflow_step_begun", "workflow_wait", "workflow_signal", "wake_request", "child_group"),
+    *("workflow_step_begun", "workflow_wait", "workflow_signal", "workflow_unread", "wake_request", "child_group"),
     *("graph", "graph_node", "job_after"),
 }
 ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tally", "alert_look"}

@@ -12,12 +12,12 @@ from detent.errors import NotFound
 from detent.model.records import JobRow
 from detent.model.workflow_records import ChildGroupRow, JobTree, StepRow, TreeNode, Workflow, WorkflowRow
 from detent.store.contract import Verbs
+from detent.store.workflows.rules import UNREAD_MAX
 from detent.views.redaction import REDACTED
 
 __all__ = ["steps_of", "tree_of", "unread_signals", "workflow_of", "workflows_of"]
 
 _PAGE = 1000
-_SIGNAL_PAGES_MAX = 20
 NODES_MAX = 1000
 """Maximum number of jobs that a tree shows."""
 CHILDREN_MAX = 100
@@ -70,15 +70,7 @@ def _state(row: JobRow, found: WorkflowRow | None) -> str:
 
 def unread_signals(verbs: Verbs, job_id: int) -> list[str]:
     """Return the names of the signals that no step has taken, the oldest first."""
-    names: list[str] = []
-    after = 0
-    for _ in range(_SIGNAL_PAGES_MAX):
-        page = verbs.signal_list(job_id, after=after, limit=_PAGE)
-        names += [one.name for one in page if one.path is None]
-        if len(page) < _PAGE:
-            break
-        after = page[-1].seq
-    return names
+    return [one.name for one in verbs.signal_list(job_id, limit=UNREAD_MAX, unread=True)]
 
 
 def steps_of(verbs: Verbs, job_id: int, *, at: datetime | None = None, generation: int | None = None) -> list[StepRow]:

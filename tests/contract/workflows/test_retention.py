@@ -11,7 +11,10 @@ from detent.testing.stores import StoreClock, dump
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, finish
 from tests.contract.workflows.sample_workflows import begin, children, look, park, send, signal, spawn, step
 
-TABLES = ("workflow", "workflow_step", "workflow_step_begun", "workflow_wait", "workflow_signal", "child_group")
+TABLES = (
+    *("workflow", "workflow_step", "workflow_step_begun", "workflow_wait", "workflow_signal", "workflow_unread"),
+    "child_group",
+)
 
 
 def grown(store: Store) -> Claimed:
@@ -20,6 +23,7 @@ def grown(store: Store) -> Claimed:
     store.step_begin([step(held, "x")])
     send(store, held.job_id)
     look(store, held, signal())
+    send(store, held.job_id, "unread")
     spawn(store, held, 2)
     park(store, held, children())
     for child in claim(store, tasks=["mail.child"]):

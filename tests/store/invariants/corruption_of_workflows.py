@@ -108,6 +108,27 @@ def the_signal(owner: Owner, life: Life) -> tuple[str, str]:
     return "workflow_signal", f"{life['flow']}/{seq}"
 
 
+def unread(owner: Owner, life: Life) -> tuple[str, str]:
+    return "workflow_unread", the_signal(owner, life)[1]
+
+
+@corrupts("unread_signals_are_listed", unread, heals=True)
+def a_signal_that_is_unread_although_a_step_has_taken_it(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {workflow_unread} (job_id, name, seq) SELECT job_id, name, seq FROM {workflow_signal} "
+        f"WHERE job_id = {life['flow']} AND name = 'go'"
+    )
+
+
+@corrupts("unread_signals_are_listed", row("workflow_unread", rest="/5"), heals=True)
+def an_unread_signal_that_no_wait_would_find(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {workflow_signal} (job_id, name, seq, payload, actor, sent_at) "
+        f"SELECT {life['flow']}, 'late', 5, '1', 'eve', max(sent_at) FROM {{workflow_signal}}",
+        "DELETE FROM {workflow_unread} WHERE name = 'late'",
+    )
+
+
 @corrupts("rows_are_unique", the_signal, heals=False)
 def a_signal_that_was_taken_twice(owner: Owner, life: Life) -> None:
     owner.drop_unique_index("workflow_step_takes_signal_once")

@@ -70,6 +70,7 @@ TABLES = (
     "workflow_step_begun",
     "workflow_wait",
     "workflow_signal",
+    "workflow_unread",
     "wake_request",
     "child_group",
     "announced_task",

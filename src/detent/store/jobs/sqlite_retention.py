@@ -84,7 +84,8 @@ _GO = (
         f"DELETE FROM detent_{table} WHERE {column} IN (SELECT value FROM json_each(?))"
         for table, column in (
             *(("workflow", "job_id"), ("workflow_step", "job_id"), ("workflow_step_begun", "job_id")),
-            *(("workflow_wait", "job_id"), ("workflow_signal", "job_id"), ("wake_request", "job_id")),
+            *(("workflow_wait", "job_id"), ("workflow_signal", "job_id"), ("workflow_unread", "job_id")),
+            ("wake_request", "job_id"),
             *(("child_group", "parent_id"), ("graph_node", "graph_id"), ("graph", "job_id")),
         )
     ),

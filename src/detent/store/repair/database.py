@@ -176,6 +176,16 @@ UPDATE detent.child_group AS g
         WHERE c.parent_id = g.parent_id AND c.id >= g.first_id AND c.id < g.first_id + g.total)
  WHERE parent_id = %(parent_id)s AND path = %(path)s
 """
+_LIST_UNREAD = (
+    "DELETE FROM detent.workflow_unread WHERE job_id = %(job_id)s",
+    """
+    INSERT INTO detent.workflow_unread (job_id, name, seq)
+    SELECT g.job_id, g.name, g.seq FROM detent.workflow_signal g
+     WHERE g.job_id = %(job_id)s AND NOT EXISTS (
+       SELECT 1 FROM detent.workflow_step s
+        WHERE s.job_id = g.job_id AND s.signal_name = g.name AND s.signal_seq = g.seq AND s.signal_seq IS NOT NULL)
+    """,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +352,11 @@ class RepairDatabase(ABC):
     def count_children(self, parent_id: int, path: str) -> None:
         """Set the counts of a group of children from the children."""
         self._execute(_COUNT_CHILDREN, {"parent_id": parent_id, "path": path})
+
+    def list_unread(self, job_id: int) -> None:
+        """List the signals of a job that no step has taken."""
+        for statement in _LIST_UNREAD:
+            self._execute(statement, {"job_id": job_id})
 
     def count_finished(self) -> None:
         """Set the counts of finished jobs from the jobs."""

@@ -130,6 +130,10 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its children anew")
         line = _line(shown, "miscounted", "counted")
         return Step(shown, line, lambda database: database.count_children(int(parent_id), path))
+    if violation.invariant == "unread_signals_are_listed":
+        job_id = int(violation.entity_id.partition("/")[0])
+        shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "list its unread signals anew")
+        return Step(shown, _line(shown, "mislisted", "listed"), lambda database: database.list_unread(job_id))
     if violation.invariant == "finished_counts_equal_jobs":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
         return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.count_finished())

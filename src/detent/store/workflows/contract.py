@@ -166,8 +166,9 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def signal_list(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[SignalRow]:
-        """Return the signals of a job with numbers after `after`, oldest first."""
+    def signal_list(self, job_id: int, *, after: int = 0, limit: int = 1000, unread: bool = False) -> list[SignalRow]:
+        """Return the signals of a job with numbers after `after`, oldest first; with `unread`, only those that no step
+        has taken."""
         ...
 
     @verb("viewer")

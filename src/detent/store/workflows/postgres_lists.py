@@ -36,7 +36,7 @@ _STEPS = f"""
 SELECT {STEP_COLUMNS}
   FROM detent.step_list_v1(%s::bigint, %s::integer, %s::timestamptz, %s::text, %s::integer)
 """
-_SIGNALS = f"SELECT {', '.join(_SIGNAL)} FROM detent.signal_list_v1(%s::bigint, %s::bigint, %s::integer)"
+_SIGNALS = f"SELECT {', '.join(_SIGNAL)} FROM detent.signal_list_v1(%s::bigint, %s::bigint, %s::integer, %s::boolean)"
 _WAITS = f"""
 SELECT {", ".join(_WAIT)}, is_parked
   FROM detent.wait_list_v1(%s::bigint, %s::text, %s::text, %s::bigint, %s::integer, %s::integer)
@@ -81,11 +81,11 @@ def step_list(
     return Statement(_STEPS, params, decode, writes=False)
 
 
-def signal_list(job_id: int, *, after: int = 0, limit: int = 1000) -> Statement[list[SignalRow]]:
+def signal_list(job_id: int, *, after: int = 0, limit: int = 1000, unread: bool = False) -> Statement[list[SignalRow]]:
     def decode(rows: Sequence[Row]) -> list[SignalRow]:
         return [SignalRow(**named(_SIGNAL, row)) for row in rows]
 
-    return Statement(_SIGNALS, (job_id, after, limit), decode, writes=False)
+    return Statement(_SIGNALS, (job_id, after, limit, unread), decode, writes=False)
 
 
 def wait_list(

@@ -38,3 +38,30 @@ CREATE OR REPLACE TRIGGER child_group_follows_job AFTER UPDATE OF state ON deten
   FOR EACH ROW WHEN (NEW.parent_id IS NOT NULL AND NEW.state IS DISTINCT FROM OLD.state
     AND (NEW.finished_at IS NOT NULL OR OLD.finished_at IS NOT NULL))
   EXECUTE FUNCTION detent.child_group_follows_job();
+
+-- A signal is unread until a step takes it, also if copies of both are inserted, in either order.
+
+CREATE OR REPLACE FUNCTION detent.signal_is_unread() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, detent, pg_temp AS $$
+BEGIN
+  INSERT INTO detent.workflow_unread (job_id, name, seq)
+    SELECT NEW.job_id, NEW.name, NEW.seq
+     WHERE NOT EXISTS (SELECT 1 FROM detent.workflow_step s
+                        WHERE s.job_id = NEW.job_id AND s.signal_name = NEW.name AND s.signal_seq = NEW.seq
+                          AND s.signal_seq IS NOT NULL)
+    ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER workflow_signal_is_unread AFTER INSERT ON detent.workflow_signal
+  FOR EACH ROW EXECUTE FUNCTION detent.signal_is_unread();
+
+CREATE OR REPLACE FUNCTION detent.signal_is_taken() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, detent, pg_temp AS $$
+BEGIN
+  DELETE FROM detent.workflow_unread u WHERE u.job_id = NEW.job_id AND u.name = NEW.signal_name AND u.seq = NEW.signal_seq;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER workflow_step_takes_signal AFTER INSERT ON detent.workflow_step
+  FOR EACH ROW WHEN (NEW.signal_seq IS NOT NULL) EXECUTE FUNCTION detent.signal_is_taken();

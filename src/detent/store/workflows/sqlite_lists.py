@@ -59,6 +59,12 @@ SELECT s.job_id, s.name, s.seq, s.payload, s.dedupe, s.actor, s.reason, s.sent_a
   LEFT JOIN detent_workflow_step t ON t.job_id = s.job_id AND t.signal_name = s.name AND t.signal_seq = s.seq
  WHERE s.job_id = ? AND s.seq > ? ORDER BY s.seq LIMIT ?
 """
+_UNREAD_SIGNALS = """
+SELECT s.job_id, s.name, s.seq, s.payload, s.dedupe, s.actor, s.reason, s.sent_at, NULL, NULL
+  FROM detent_workflow_unread u
+ CROSS JOIN detent_workflow_signal s ON s.job_id = u.job_id AND s.name = u.name AND s.seq = u.seq
+ WHERE u.job_id = ? AND u.seq > ? ORDER BY u.seq LIMIT ?
+"""
 _WAIT = WaitRow.__struct_fields__
 _WAITS = f"""
 SELECT x.job_id, x.n, j.task, x.tenant, x.kind, x.name, w.parked_at, x.due_at, w.version, coalesce({_IS_PARKED}, 0)
@@ -135,8 +141,8 @@ class SqliteWorkflowLists(VerbBase):
         rows = [step_row(row) for row in self._db.rows(_STEPS, asked)]
         return StepPage(rows[:limit], rows[limit - 1].path if len(rows) > limit else None)
 
-    def signal_list(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[SignalRow]:
-        rows = self._db.rows(_SIGNALS, (job_id, after, limit))
+    def signal_list(self, job_id: int, *, after: int = 0, limit: int = 1000, unread: bool = False) -> list[SignalRow]:
+        rows = self._db.rows(_UNREAD_SIGNALS if unread else _SIGNALS, (job_id, after, limit))
         return [SignalRow(**fields_named(_SIGNAL, row)) for row in rows]
 
     def wait_list(

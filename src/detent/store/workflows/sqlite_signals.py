@@ -14,19 +14,8 @@ __all__ = ["SqliteSignals"]
 
 _SAME = "SELECT seq, payload FROM detent_workflow_signal WHERE job_id = ? AND name = ? AND dedupe = ?"
 _LAST = "SELECT coalesce(max(seq), 0) FROM detent_workflow_signal WHERE job_id = ? AND name = ?"
-# By name, since the unread signals of a name are those after the last that was taken.
-_UNREAD = """
-WITH RECURSIVE names (name) AS (
-  SELECT min(name) FROM detent_workflow_signal WHERE job_id = ?1
-  UNION ALL
-  SELECT (SELECT min(s.name) FROM detent_workflow_signal s WHERE s.job_id = ?1 AND s.name > n.name)
-    FROM names n WHERE n.name IS NOT NULL)
-SELECT coalesce(sum((
-         SELECT count(*) FROM detent_workflow_signal s
-          WHERE s.job_id = ?1 AND s.name = n.name AND s.seq > coalesce((
-            SELECT max(t.signal_seq) FROM detent_workflow_step t
-             WHERE t.job_id = ?1 AND t.signal_name = n.name AND t.signal_seq IS NOT NULL), 0))), 0)
-  FROM names n WHERE n.name IS NOT NULL
+_UNREAD = f"""
+SELECT count(*) FROM (SELECT 1 FROM detent_workflow_unread WHERE job_id = ? LIMIT {UNREAD_MAX})
 """
 _NEW_SIGNAL = """
 INSERT INTO detent_workflow_signal (job_id, name, seq, payload, dedupe, actor, reason, sent_at)

@@ -43,3 +43,19 @@ BEGIN
          lost_by = NULL
    WHERE job_id = NEW.id;
 END;
+
+-- A signal is unread until a step takes it, also if copies of both are inserted, in either order.
+
+CREATE TRIGGER detent_workflow_signal_is_unread AFTER INSERT ON detent_workflow_signal
+  FOR EACH ROW WHEN NOT EXISTS (
+    SELECT 1 FROM detent_workflow_step
+     WHERE job_id = NEW.job_id AND signal_name = NEW.name AND signal_seq = NEW.seq AND signal_seq IS NOT NULL)
+BEGIN
+  INSERT OR IGNORE INTO detent_workflow_unread (job_id, name, seq) VALUES (NEW.job_id, NEW.name, NEW.seq);
+END;
+
+CREATE TRIGGER detent_workflow_step_takes_signal AFTER INSERT ON detent_workflow_step
+  FOR EACH ROW WHEN NEW.signal_seq IS NOT NULL
+BEGIN
+  DELETE FROM detent_workflow_unread WHERE job_id = NEW.job_id AND name = NEW.signal_name AND seq = NEW.signal_seq;
+END;

@@ -34,14 +34,11 @@ from detent.store.workflows.sqlite_steps import Held, SqliteSteps
 
 __all__ = ["SqliteWaits"]
 
-# differs: one writer at a time, so the numbers of signals rise in the order in which they were committed, and those
-# after the last that was taken are unread.
 _OLDEST_SIGNAL = """
-SELECT seq, payload FROM detent_workflow_signal
- WHERE job_id = ?1 AND name = ?2 AND seq > coalesce((
-   SELECT max(signal_seq) FROM detent_workflow_step
-    WHERE job_id = ?1 AND signal_name = ?2 AND signal_seq IS NOT NULL), 0)
- ORDER BY seq LIMIT 1
+SELECT s.seq, s.payload
+  FROM detent_workflow_unread u
+ CROSS JOIN detent_workflow_signal s ON s.job_id = u.job_id AND s.name = u.name AND s.seq = u.seq
+ WHERE u.job_id = ? AND u.name = ? ORDER BY u.seq LIMIT 1
 """
 _GROUP = """
 SELECT succeeded, failed, dead FROM detent_child_group

@@ -172,6 +172,7 @@ BEGIN
     DELETE FROM detent.workflow_step_begun b WHERE b.job_id = ANY (p_ids);
     DELETE FROM detent.workflow_wait x WHERE x.job_id = ANY (p_ids);
     DELETE FROM detent.workflow_signal g WHERE g.job_id = ANY (p_ids);
+    DELETE FROM detent.workflow_unread u WHERE u.job_id = ANY (p_ids);
     DELETE FROM detent.child_group g WHERE g.parent_id = ANY (p_ids);
     DELETE FROM detent.wake_request r WHERE r.job_id = ANY (p_ids);
   END IF;

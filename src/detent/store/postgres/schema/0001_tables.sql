@@ -1166,6 +1166,14 @@ CREATE TABLE detent.workflow_signal (
 );
 CREATE UNIQUE INDEX workflow_signal_one_per_dedupe ON detent.workflow_signal (job_id, name, dedupe) WHERE dedupe IS NOT NULL;
 
+-- The signals that no step has taken yet, kept by triggers: a look at a mailbox reads what is in it, however many were taken before.
+CREATE TABLE detent.workflow_unread (
+  job_id bigint NOT NULL,
+  name   text   COLLATE "C" NOT NULL,
+  seq    bigint NOT NULL,
+  CONSTRAINT workflow_unread_pkey PRIMARY KEY (job_id, name, seq)
+);
+
 -- Jobs that could not be woken at once, since others had them locked. Numbered, so that a request that another transaction has not
 -- committed yet keeps nobody waiting.
 CREATE TABLE detent.wake_request (

@@ -1144,6 +1144,14 @@ CREATE TABLE detent_workflow_signal (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX detent_workflow_signal_one_per_dedupe ON detent_workflow_signal (job_id, name, dedupe) WHERE dedupe IS NOT NULL;
 
+-- The signals that no step has taken yet, kept by triggers: a look at a mailbox reads what is in it, however many were taken before.
+CREATE TABLE detent_workflow_unread (
+  job_id INTEGER NOT NULL,
+  name   TEXT    NOT NULL,
+  seq    INTEGER NOT NULL,
+  CONSTRAINT workflow_unread_pkey PRIMARY KEY (job_id, name, seq)
+) STRICT, WITHOUT ROWID;
+
 -- Workflows to wake.
 -- differs: stays empty, because no other writer can hold the job's row here.
 CREATE TABLE detent_wake_request (

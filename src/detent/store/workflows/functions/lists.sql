@@ -71,17 +71,27 @@ BEGIN
 END $$;
 
 -- signal_list: the signals of a workflow.
--- takes:   a job, the number to continue after, how many
+-- takes:   a job, the number to continue after, how many, whether only those that no step has taken
 -- gives:   them, oldest first, with the step that has taken each
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.signal_list_v1(p_job_id bigint, p_after bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION detent.signal_list_v1(p_job_id bigint, p_after bigint, p_limit integer, p_unread boolean DEFAULT false)
 RETURNS TABLE (job_id bigint, name text, seq bigint, payload text, dedupe text, actor text, reason text,
                sent_at timestamptz, path text, taken_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
+  IF p_unread THEN
+    RETURN QUERY
+      SELECT g.job_id, g.name, g.seq, g.payload, g.dedupe, g.actor, g.reason, g.sent_at, NULL::text, NULL::timestamptz
+        FROM (SELECT x.* FROM detent.workflow_unread x WHERE x.job_id = p_job_id AND x.seq > p_after
+               ORDER BY x.seq LIMIT p_limit) u
+       CROSS JOIN LATERAL (
+         SELECT y.* FROM detent.workflow_signal y WHERE y.job_id = p_job_id AND y.name = u.name AND y.seq = u.seq) g
+       ORDER BY g.seq;
+    RETURN;
+  END IF;
   RETURN QUERY
     SELECT g.job_id, g.name, g.seq, g.payload, g.dedupe, g.actor, g.reason, g.sent_at, s.path, s.done_at
       FROM (SELECT x.* FROM detent.workflow_signal x WHERE x.job_id = p_job_id AND x.seq > p_after

@@ -51,11 +51,7 @@ BEGIN
       answer := 'ended';
       detail := j.state;
     ELSIF answer IS NULL THEN
-      unread := (SELECT count(*) FROM (SELECT 1 FROM detent.workflow_signal g WHERE g.job_id = item.id LIMIT 1000) s);
-      IF unread >= 1000 THEN
-        unread := (SELECT count(*) FROM detent.workflow_signal g WHERE g.job_id = item.id)
-                - (SELECT count(*) FROM detent.workflow_step s WHERE s.job_id = item.id AND s.signal_seq IS NOT NULL);
-      END IF;
+      unread := (SELECT count(*) FROM (SELECT 1 FROM detent.workflow_unread u WHERE u.job_id = item.id LIMIT 1000) s);
       IF unread >= 1000 THEN
         answer := 'full';
         detail := unread::text;

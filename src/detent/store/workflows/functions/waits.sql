@@ -182,11 +182,12 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
   FOR i IN 1 .. coalesce(cardinality(p_kinds), 0) LOOP
     IF p_kinds[i] = 'signal' THEN
-      SELECT g.seq, g.payload INTO seq, value FROM detent.workflow_signal g
-       WHERE g.job_id = p_job_id AND g.name = p_names[i] AND NOT EXISTS (
-         SELECT 1 FROM detent.workflow_step s
-          WHERE s.job_id = p_job_id AND s.signal_name = p_names[i] AND s.signal_seq = g.seq AND s.signal_seq IS NOT NULL)
-       ORDER BY g.seq LIMIT 1;
+      SELECT g.seq, g.payload INTO seq, value
+        FROM (SELECT x.seq FROM detent.workflow_unread x
+               WHERE x.job_id = p_job_id AND x.name = p_names[i] ORDER BY x.seq LIMIT 1) u
+       CROSS JOIN LATERAL (
+         SELECT x.seq, x.payload FROM detent.workflow_signal x
+          WHERE x.job_id = p_job_id AND x.name = p_names[i] AND x.seq = u.seq) g;
     ELSE
       SELECT '{"succeeded":' || g.succeeded || ',"failed":' || g.failed || ',"dead":' || g.dead || '}' INTO value
         FROM detent.child_group g JOIN detent.workflow w ON w.job_id = g.parent_id AND w.generation = g.generation
