@@ -41,7 +41,10 @@ def play(directory: Path, url: str) -> None:
         print(f"agent: {agent.refresh().result!r}")
         print(f"thumbnails: {album.refresh().result!r}")
         print(f"expense: {expense.why()}")
-        expense.signal("decision", {"approved": True}, actor="boss")
+        (mail,) = (line for line in (directory / "outside.log").read_text().splitlines() if "to the boss" in line)
+        token = mail.rpartition("/")[2]
+        app.workflows.redeem(token, {"approved": True}, actor="boss")
+        assert not app.workflows.redeem(token, {"approved": True}).created  # a second click changes nothing
         drain(directory, url)
         print(f"expense: {expense.refresh().result!r}")
         check(directory, app, lamp.id, piano.id)

@@ -101,13 +101,16 @@ class Decision(msgspec.Struct):
 
 @app.workflow(name="expense")
 def expense(ctx: WorkflowContext, report: int) -> str:
-    """Ask the boss; after three days ask the next one. Meanwhile no worker is busy with it."""
-    ctx.step("ask", tell, f"mail to the boss about report {report}")
+    """Ask the boss by mail, with a link to answer; after three days ask the board. Meanwhile no worker is busy with it.
+    The link of the boss does not answer for the board."""
+    link = f"/hooks/signals/{ctx.token('decision', next_wait_only=True)}"
+    ctx.step("ask", tell, f"mail to the boss about report {report}: {link}")
     ctx.set_status(asked="boss")
     try:
         decision = ctx.wait_for("decision", Decision, timeout=timedelta(days=3))
     except errors.WaitTimeout:
-        ctx.step("escalate", tell, f"mail to the board about report {report}")
+        link = f"/hooks/signals/{ctx.token('decision')}"
+        ctx.step("escalate", tell, f"mail to the board about report {report}: {link}")
         decision = ctx.wait_for("decision", Decision)
     return "booked" if decision.approved else "refused"
 

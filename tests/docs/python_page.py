@@ -94,6 +94,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ParkSwallowed",
         "JobEnded",
         "MailboxFull",
+        "WrongToken",
+        "TokenUsed",
+        "WaitOver",
     ),
     "Records": (
         "AcceptedDelivery",

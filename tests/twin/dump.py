@@ -97,6 +97,7 @@ NOT_COMPARED = {
     "lifecycle",
     "test_clock",
     "token",  # nothing that the machine does touches it
+    "signal_key",  # likewise
     "task_secret",  # likewise
     "webhook_target",
     "announced_task",

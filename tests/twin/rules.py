@@ -46,7 +46,7 @@ T = TypeVar("T")
 SECOND = 1_000_000
 EVENT_WINDOW = 10 * SECOND
 GIVEN_BACK = ("released", "snoozed", "throttled")
-TIMES = ("sleep", "deadline", "timeout")
+TIMES = ("sleep", "deadline", "timeout", "token")
 MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 
 

@@ -117,3 +117,14 @@ class AsyncWorkflows:
         return await asyncio.to_thread(
             self._sync.signal, key, name, payload, tenant=tenant, dedupe=dedupe, start=start, actor=actor, reason=reason
         )
+
+    async def redeem(
+        self, token: str, payload: Any = None, *, actor: str | None = None, reason: str | None = None
+    ) -> SignalSent:
+        """Send the signal for which `ctx.token` made this token. It counts once: the same payload again is the same
+        signal, and its `created` is False; another payload is refused.
+
+        `WrongToken` if the token is not one of this database, `TokenUsed`, `WaitOver`, `JobEnded`, `MailboxFull`,
+        `NotFound`, `InvalidPayload`.
+        """
+        return await asyncio.to_thread(self._sync.redeem, token, payload, actor=actor, reason=reason)

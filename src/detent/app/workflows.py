@@ -9,6 +9,7 @@ from detent.client.engine import Engine
 from detent.client.job import JobSnapshot
 from detent.client.job_verbs import check_id
 from detent.client.list_page import ListPage, check_limit
+from detent.client.signal_tokens import redeem_token
 from detent.client.workflow_verbs import find_by_key, new_signal, signal_or_start
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, NotFound, UnknownTask
@@ -199,6 +200,17 @@ class Workflows:
         if row is None:
             raise NotFound("job", str(number))
         return engine.job(row).signal(name, payload, dedupe=dedupe, actor=actor, reason=reason)
+
+    def redeem(
+        self, token: str, payload: Any = None, *, actor: str | None = None, reason: str | None = None
+    ) -> SignalSent:
+        """Send the signal for which `ctx.token` made this token. It counts once: the same payload again is the same
+        signal, and its `created` is False; another payload is refused.
+
+        `WrongToken` if the token is not one of this database, `TokenUsed`, `WaitOver`, `JobEnded`, `MailboxFull`,
+        `NotFound`, `InvalidPayload`.
+        """
+        return redeem_token(self._engine.store, token, payload, actor, reason, self._engine.settings)
 
 
 def _wait_place(after: str | None) -> tuple[int, int]:

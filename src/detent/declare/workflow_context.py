@@ -165,6 +165,13 @@ class _AnyWorkflowContext(Context, Protocol):
         """Describe a wait for the end of a child, for `ctx.first`."""
         ...
 
+    def token(self, signal: str, *, next_wait_only: bool = False) -> str:
+        """Return a token for a link or a callback, the same in every attempt: whoever has it may send this signal to
+        this workflow, once. Redeem it with `POST /hooks/signals/{token}`, `app.workflows.redeem` or
+        `detent workflows redeem`. Each call makes another token. With `next_wait_only` it counts for the next wait
+        for this signal only, and is refused with `WaitOver` once that wait has ended."""
+        ...
+
     def set_status(self, **facts: Any) -> None:
         """Show facts as `job.status`, and to those who follow the job."""
         ...

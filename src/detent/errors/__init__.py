@@ -24,6 +24,9 @@
     │   ├── WrongSignature        a delivery to a webhook is not signed, or not with its secret
     │   ├── JobEnded              a workflow has ended, and takes no signals
     │   ├── MailboxFull           a workflow has too many unread signals
+    │   ├── WrongToken            a token of a signal is not one of this database
+    │   ├── TokenUsed             a token of a signal was used before, with another payload
+    │   ├── WaitOver              the wait for which a token was made is over
     │   ├── StepAmbiguous         two steps of a workflow cannot be told apart
     │   ├── HistoryFull           a workflow has recorded as much as it can
     │   ├── WorkflowDrift         the code of a workflow does not fit its record
@@ -114,10 +117,13 @@ from detent.errors.workflows import (
     MailboxFull,
     ParkSwallowed,
     StepAmbiguous,
+    TokenUsed,
     UndoFailed,
+    WaitOver,
     WaitTimeout,
     WorkflowDrift,
     WorkflowUndone,
+    WrongToken,
 )
 
 __all__ = [
@@ -175,15 +181,18 @@ __all__ = [
     "SchemaTooOld",
     "SchemaUnreleased",
     "StepAmbiguous",
+    "TokenUsed",
     "TransitionRace",
     "UndoFailed",
     "UnknownState",
     "UnknownTask",
+    "WaitOver",
     "WaitTimeout",
     "WorkflowDrift",
     "WorkflowUndone",
     "WrongPlace",
     "WrongSignature",
+    "WrongToken",
     "essence",
 ]
 
@@ -486,4 +495,7 @@ TABLE: dict[type[DetentError], Codes] = {
     ChildFailed: Codes("DT077", 409, 1),
     UndoFailed: Codes("DT078", 409, 1),
     WorkflowUndone: Codes("DT079", 409, 1),
+    WrongToken: Codes("DT080", 401, 4),
+    TokenUsed: Codes("DT081", 409, 4),
+    WaitOver: Codes("DT082", 409, 4),
 }

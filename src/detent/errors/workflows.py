@@ -13,10 +13,13 @@ __all__ = [
     "MailboxFull",
     "ParkSwallowed",
     "StepAmbiguous",
+    "TokenUsed",
     "UndoFailed",
+    "WaitOver",
     "WaitTimeout",
     "WorkflowDrift",
     "WorkflowUndone",
+    "WrongToken",
 ]
 
 
@@ -45,6 +48,42 @@ class MailboxFull(Refused):
         return (
             f"job {self.job_id} has {self.unread:,} unread signals, which is the most a workflow can have; "
             f"wait until it has taken some, or cancel it"
+        )
+
+
+@dataclass(eq=False)
+class WrongToken(Refused):
+    """A token of a signal was not made by a workflow of this database, or it was changed."""
+
+    def __str__(self) -> str:
+        return "the token was refused: it is incomplete, or not one of this database; use the whole link as it was sent"
+
+
+@dataclass(eq=False)
+class TokenUsed(Refused):
+    """A token of a signal was used before, with another payload. Each token counts once."""
+
+    job_id: int
+    signal: str
+
+    def __str__(self) -> str:
+        return (
+            f"the token for signal {self.signal!r} of job {self.job_id} was used before, with another payload; "
+            f"a token counts once, and its first payload stays"
+        )
+
+
+@dataclass(eq=False)
+class WaitOver(Refused):
+    """The wait for which a token was made is over."""
+
+    job_id: int
+    signal: str
+
+    def __str__(self) -> str:
+        return (
+            f"the token for signal {self.signal!r} of job {self.job_id} came too late: it counts for one wait, "
+            f"and that wait is over; use the token of a later question, if there is one"
         )
 
 

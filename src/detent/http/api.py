@@ -30,6 +30,7 @@ from detent.http.problems import answer_error, answer_http_error, answer_unexpec
 from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
 from detent.http.sessions import add_session_routes
+from detent.http.signal_tokens import SIGNALS, SignalTokens
 from detent.http.special_verbs import special_verbs
 from detent.http.stream import stream_endpoint
 from detent.http.stream_hub import StreamHub
@@ -84,6 +85,9 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
     add_metrics_route(api, app)
     add_session_routes(api, admission)
+    signals = SignalTokens(app)
+    api.add_api_route(SIGNALS, signals.show, methods=["GET"], include_in_schema=False)
+    api.add_api_route(SIGNALS, signals.redeem, methods=["POST"], include_in_schema=False)
     api.add_api_route(HOOKS, build_hook_endpoint(app), methods=["POST"], include_in_schema=False)
     api.state.streams = StreamHub(app)
     api.add_api_route(f"{_ROOT}/stream", stream_endpoint(app, api.state.streams), include_in_schema=False)

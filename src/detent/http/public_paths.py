@@ -15,6 +15,7 @@ _EXACT = frozenset(
 )
 _BELOW = (
     ("POST", "/hooks/"),  # each webhook verifies the signature of its sender
+    ("GET", "/hooks/signals/"),  # the token in the path is signed; it is shown what it is for
 )
 _WITH_DATA = ("/api/", "/hooks/", "/metrics")
 """Every other path that is read is a page or a file of the console (`console.py`), which hold no data."""

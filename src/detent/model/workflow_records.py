@@ -47,10 +47,11 @@ NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """The due time of a job that is parked without a time limit."""
 
 StepKind = Literal[
-    "call", "transact", "sleep", "deadline", "signal", "timeout", "choice", "spawn", "join", "scope", "undo"
+    "call", "transact", "sleep", "deadline", "signal", "timeout", "choice", "spawn", "join", "scope", "undo", "token"
 ]
 """`sleep` and `deadline` hold the time until which a workflow waits; `timeout` says that a wait was not answered by its
-deadline; `choice` holds which of several waits ended first."""
+deadline; `choice` holds which of several waits ended first; `token` says for which wait a token counts, as its
+fingerprint."""
 
 
 class NewStep(Struct, frozen=True, kw_only=True):

@@ -273,6 +273,10 @@ class Store(Verbs, Protocol):
         """Return the identity under which the job or run with that id was made. Read from the database once."""
         ...
 
+    def signing_key(self) -> bytes:
+        """Return the secret with which tokens of signals are signed. Read from the database once. `DatabaseError`."""
+        ...
+
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """Prepare `job_claim` as far as possible before there is work. The thread that waited calls the result once,
         which claims."""

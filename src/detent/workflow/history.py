@@ -17,7 +17,7 @@ __all__ = ["StepHistory"]
 _STEPS_MAX = 10_000
 _BYTES_MAX = 64 * 1024 * 1024
 _PATH_MAX = 1000
-_TIMES = ("sleep", "deadline", "timeout")
+_TIMES = ("sleep", "deadline", "timeout", "token")
 _AUXILIARY = "~"
 """In paths of rows that belong to another step: the end of a wait, a retry that was put off."""
 
@@ -99,6 +99,13 @@ class StepHistory:
             raise InvalidInput("step", f"a path of {len(path.encode())} bytes", f"at most {_PATH_MAX} bytes")
         self._asked.add(path)
         return path
+
+    def identify_token(self, scope: str, signal: str) -> str:
+        """Return the path of the token that the function asks for now."""
+        base = f"{scope}/token {signal}" if scope else f"token {signal}"
+        self._counts[scope, f"token {signal}{_AUXILIARY}"] += 1
+        count = self._counts[scope, f"token {signal}{_AUXILIARY}"]
+        return f"{base}{_AUXILIARY}" if count == 1 else f"{base}#{count}{_AUXILIARY}"
 
     # -- what is on record -------------------------------------------------------------------------------------
 

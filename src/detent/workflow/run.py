@@ -5,7 +5,7 @@ Operations of steps, waits and children share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from detent.errors import (
     WrongPlace,
 )
 from detent.model import json_codec
+from detent.model.signal_token import SignalToken
 from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRecorded, StepRow
 from detent.store.group_writer import new_lock
 from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
@@ -73,6 +74,8 @@ class WorkflowRun:
         self.continues_with: str | None = None
         """The arguments of the next generation, if this one has ended."""
         self.fatal: BaseException | None = None
+        self._tokens: dict[str, list[str]] = {}
+        """Tokens that count for the next wait for a signal, by signal."""
         self._branches: dict[str, Branch] = {}
         self._pending: list[NewStep] = []
         self._failed: dict[str, tuple[Branch, NewStep]] = {}
@@ -230,6 +233,30 @@ class WorkflowRun:
         self.check_new(scope, path)
         with self.lock:
             return path, None, self.new(path, "spawn", scope, beside=self.is_beside(scope, path), value="null")
+
+    # -- tokens ------------------------------------------------------------------------------------------------
+
+    def new_token(self, scope: str, signal: str, next_wait_only: bool) -> SignalToken:
+        """Return the token that the function asks for now."""
+        self.begin("token")
+        with self.lock:
+            path = self.history.identify_token(scope, signal)
+            if next_wait_only:
+                self._tokens.setdefault(signal, []).append(path)
+        return SignalToken(self.claimed.job_id, self.history.generation, signal, path, next_wait_only)
+
+    def bind_tokens(self, path: str, scope: str, signals: Iterable[str]) -> None:
+        """Record that the tokens which count for the next wait for these signals count for this one. It is written
+        together with the first look at the wait."""
+        for signal in signals:
+            with self.lock:
+                waiting = self._tokens.pop(signal, ())
+            for token in waiting:
+                with self.lock:
+                    known = self.history.find(token)
+                    new = None if known else self.new(token, "token", scope, fingerprint=path, value="null")
+                if new is not None:
+                    self.put_off(new)
 
     def count_idle(self) -> None:
         """Count waits without a new record; refuse to go on if there are too many."""

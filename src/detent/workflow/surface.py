@@ -90,6 +90,11 @@ class Surface(ABC):
     def ended(self, child: Child[Any]) -> Wait[Any]:
         return Wait("children", child.path, Any, child.id)
 
+    def token(self, signal: str, *, next_wait_only: bool = False) -> str:
+        check_name("signal", signal)
+        token = self.run.new_token(self.scope_path, signal, next_wait_only)
+        return token.text(self.run.context.store.signing_key())
+
     def set_status(self, **facts: Any) -> None:
         self.event("status", **facts)
 

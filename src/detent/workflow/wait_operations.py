@@ -99,9 +99,12 @@ class WaitOperations:
         """Wait for the first of several things; return kind and value of the record."""
         run, scope = self._run, self._scope
         row = run.history.find(path)
+        signals = [one.name for one in on if one.kind == "signal"]
         if row is not None:
+            run.bind_tokens(path, scope, signals)
             return row.kind, row.value
         run.check_new(scope, path)
+        run.bind_tokens(path, scope, signals)
         with run.in_flight(scope, path):
             with run.lock:
                 ends = run.history.find(f"{path}~deadline")

@@ -160,6 +160,22 @@ def signal(
 
 
 @workflows.command()
+@click.argument("token", metavar="TOKEN")
+@click.argument("payload", metavar="[JSON]", required=False)
+@reason_option
+@with_app
+def redeem(session: Session, app: Detent, token: str, payload: str | None, **options: Any) -> None:
+    """Send the signal of a token that `ctx.token` made.
+
+    The payload is JSON; without one it is null. A token counts once. TOKEN may be the whole link that has it.
+    """
+    value = None if payload is None else json_codec.decode(payload, field="JSON")
+    sent = app.workflows.redeem(token.rstrip("/").rpartition("/")[2].partition("?")[0], value, **options)
+    known = "" if sent.created else " (it was used before, with the same payload)"
+    session.answer(output.to_object(sent), f"job {sent.job_id}: the signal is in the mailbox{known}")
+
+
+@workflows.command()
 @job_id_argument
 @option("--at", "Those on record at this time, or 2h or 7d ago.", past_time)
 @option("--generation", "Those of this generation. Default: the current one.", click.IntRange(1))

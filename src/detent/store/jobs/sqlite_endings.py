@@ -104,7 +104,7 @@ SELECT w.job_id, w.undoing_since IS NOT NULL
  CROSS JOIN detent_job j ON j.id = w.job_id
  WHERE EXISTS (SELECT 1 FROM detent_workflow_step s
                 WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.attempt = j.attempt
-                  AND s.kind NOT IN ('sleep', 'deadline', 'timeout'))
+                  AND s.kind NOT IN ('sleep', 'deadline', 'timeout', 'token'))
 """
 _EXPIRED = """
 SELECT id FROM detent_lease

@@ -38,6 +38,7 @@ from detent.store.postgres.driver.session import PoolSession, Session, session_o
 from detent.store.postgres.server import up_for, wake_announce, wake_notify, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
+from detent.store.workflows.signing_key import checked_key
 
 __all__ = ["PostgresStore"]
 
@@ -75,6 +76,7 @@ class PostgresStore(PostgresVerbs):
         self._clock = clock or SystemClock()
         self._pool = ConnectionPool(url, name, size_max=connections_max, wait_seconds_max=wait_seconds_max)
         self._long_reads = LongReads()
+        self._signing_key: bytes | None = None
         self._identities = Identities(lambda: self._name, self.identity_list)
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_notify()))
@@ -123,6 +125,12 @@ class PostgresStore(PostgresVerbs):
     def identity_of(self, number: int) -> str:
         """Read by `ready`."""
         return self._identities.of(number)
+
+    def signing_key(self) -> bytes:
+        """Read at first use."""
+        if self._signing_key is None:
+            self._signing_key = checked_key(self.signal_key(), self._name)
+        return self._signing_key
 
     def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
         """This store uses the new identity from now on."""

@@ -40,6 +40,7 @@ from detent.store.sqlite.installed_parts import installed
 from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
+from detent.store.workflows.signing_key import checked_key
 
 __all__ = ["SqliteStore"]
 
@@ -60,6 +61,7 @@ class SqliteStore(EachAlone):
     def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
+        self._signing_key: bytes | None = None
         self._identities = Identities(lambda: self.name, self.identity_list)
         self._reached = Reached()
         self._wake = SqliteWake(self._file.version, self._is_work, WakeSignal(self._file.path))
@@ -78,6 +80,12 @@ class SqliteStore(EachAlone):
     def identity_of(self, number: int) -> str:
         """Read by `ready`."""
         return self._identities.of(number)
+
+    def signing_key(self) -> bytes:
+        """Read at first use."""
+        if self._signing_key is None:
+            self._signing_key = checked_key(self.signal_key(), self.name)
+        return self._signing_key
 
     def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
         """This store uses the new identity from now on."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.errors import DetentError, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound
+from detent.errors import DetentError, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound, WaitOver
 from detent.model.workflow_records import (
     Arrived,
     CancelFound,
@@ -128,6 +128,20 @@ class WorkflowVerbs(Protocol):
         of the same name is the same signal; with another payload: `KeyConflict`. A job that has come to rest for good
         (succeeded, failed, cancelled): `JobEnded`; one in quarantine may be retried, so it gets its signals. At most
         1,000 unread signals: `MailboxFull`. No such job: `NotFound`."""
+        ...
+
+    @verb("client", JobEnded, KeyConflict, MailboxFull, NotFound, WaitOver)
+    def signal_redeem(self, item: NewSignal, generation: int, token: str) -> SignalSent | DetentError:
+        """Send the signal of a token that counts for one wait, as `signal_send` does, unless that wait is over:
+        `WaitOver`. `generation` and `token` are those of the workflow in which the token was made, and its path; the
+        step under that path names the wait. It is over when it has an outcome on record, or when the generation has
+        ended. The job is locked, so a wait that ends at the same moment comes before this or after it."""
+        ...
+
+    @verb("client", reads=True)
+    def signal_key(self) -> str | None:
+        """Return the secret with which tokens of signals are signed. It was made together with the schema; None if it
+        is missing."""
         ...
 
     # -- for services ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ __all__ = [
     "time_text",
 ]
 
-TIME_KINDS: tuple[StepKind, ...] = ("sleep", "deadline", "timeout")
+TIME_KINDS: tuple[StepKind, ...] = ("sleep", "deadline", "timeout", "token")
 """Steps of these kinds are no progress: a workflow that records nothing else spins."""
 UNREAD_MAX = 1000
 CHILDREN_MAX = 100_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from detent.errors import DetentError, JobEnded, KeyConflict, MailboxFull, NotFound
+from detent.errors import DetentError, JobEnded, KeyConflict, MailboxFull, NotFound, WaitOver
 from detent.model.workflow_records import NewSignal, SignalSent
 from detent.store.sqlite.verb_base import Job
 from detent.store.workflows.rules import UNREAD_MAX
@@ -22,9 +22,17 @@ INSERT INTO detent_workflow_signal (job_id, name, seq, payload, dedupe, actor, r
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+_OVER = """
+SELECT 1 FROM detent_workflow WHERE job_id = ?1 AND generation <> ?2
+UNION ALL
+SELECT 1 FROM detent_workflow_step b
+  JOIN detent_workflow_step s ON s.job_id = ?1 AND s.generation = ?2 AND s.path = b.fingerprint
+ WHERE b.job_id = ?1 AND b.generation = ?2 AND b.path = ?3
+"""
+
 
 class SqliteSignals(SqliteWaits):
-    """`signal_send`."""
+    """`signal_send`, `signal_redeem` and `signal_key`."""
 
     def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
         """differs: `apart` makes no difference, since an open transaction blocks all other writers anyway."""
@@ -55,3 +63,17 @@ class SqliteSignals(SqliteWaits):
         self._db.change(_NEW_SIGNAL, (item.job_id, item.name, seq, *about))
         self._wake_up(item.job_id, now, item.name)
         return SignalSent(item.job_id, seq, True)
+
+    def signal_redeem(self, item: NewSignal, generation: int, token: str) -> SignalSent | DetentError:
+        job = self._jobs([item.job_id]).get(item.job_id)
+        is_open = job is not None and job.state in ("pending", "running", "quarantined")
+        if (
+            is_open
+            and not self._db.rows(_SAME, (item.job_id, item.name, item.dedupe))
+            and self._db.rows(_OVER, (item.job_id, generation, token))
+        ):
+            return WaitOver(item.job_id, item.name)
+        return self._send(item, job, {}, self._now())
+
+    def signal_key(self) -> str | None:
+        return next((str(row[0]) for row in self._db.rows("SELECT secret FROM detent_signal_key WHERE n = 1")), None)

@@ -10,7 +10,7 @@ WITH retried AS (
     SELECT s.job_id, max(s.attempt) - 1 AS attempt
       FROM detent.workflow_step s
       JOIN detent.execution e ON e.job_id = s.job_id AND e.attempt = s.attempt AND e.outcome <> 'done'
-     WHERE s.kind NOT IN ('sleep', 'deadline', 'timeout')
+     WHERE s.kind NOT IN ('sleep', 'deadline', 'timeout', 'token')
      GROUP BY s.job_id
   ),
   counted AS (

@@ -49,6 +49,18 @@ CREATE TABLE detent.identity (
 INSERT INTO detent.identity (n, identity, first_id, made_by, made_at)
 VALUES (1, replace(gen_random_uuid()::text, '-', ''), 0, 'migrate', detent.clock());
 
+-- The secret with which tokens of signals are signed. Whoever has it can make tokens, so no role reads the table.
+CREATE TABLE detent.signal_key (
+  n       integer     NOT NULL,
+  secret  text        NOT NULL,
+  made_at timestamptz NOT NULL,
+  CONSTRAINT signal_key_pkey PRIMARY KEY (n),
+  CONSTRAINT signal_key_is_one CHECK (n = 1),
+  CONSTRAINT signal_key_is_long CHECK (length(secret) = 64)
+);
+INSERT INTO detent.signal_key (n, secret, made_at)
+VALUES (1, replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), detent.clock());
+
 -- The version of each lifecycle that is attached to a table, so that an older program cannot replace a newer one.
 CREATE TABLE detent.lifecycle (
   name        text        NOT NULL,
@@ -1114,7 +1126,7 @@ CREATE TABLE detent.workflow_step (
   signal_seq  bigint,
   CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
   CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
-  CONSTRAINT workflow_step_kind_known CHECK (kind = ANY ('{call,transact,sleep,deadline,signal,timeout,choice,spawn,join,scope,undo}'::text[])),
+  CONSTRAINT workflow_step_kind_known CHECK (kind = ANY ('{call,transact,sleep,deadline,signal,timeout,choice,spawn,join,scope,undo,token}'::text[])),
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 );

@@ -46,6 +46,18 @@ CREATE TABLE detent_identity (
 INSERT INTO detent_identity (n, identity, first_id, made_by, made_at)
 VALUES (1, lower(hex(randomblob(16))), 0, 'migrate', CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER));
 
+-- The secret with which tokens of signals are signed. Whoever has it can make tokens.
+CREATE TABLE detent_signal_key (
+  n       INTEGER NOT NULL,
+  secret  TEXT    NOT NULL,
+  made_at INTEGER NOT NULL,
+  CONSTRAINT signal_key_pkey PRIMARY KEY (n),
+  CONSTRAINT signal_key_is_one CHECK (n = 1),
+  CONSTRAINT signal_key_is_long CHECK (length(secret) = 64)
+);
+INSERT INTO detent_signal_key (n, secret, made_at)
+VALUES (1, lower(hex(randomblob(32))), CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER));
+
 -- The version of each lifecycle that is attached to a table, so that an older program cannot replace a newer one.
 CREATE TABLE detent_lifecycle (
   name        TEXT    NOT NULL,
@@ -1094,7 +1106,7 @@ CREATE TABLE detent_workflow_step (
   signal_seq  INTEGER,
   CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
   CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
-  CONSTRAINT workflow_step_kind_known CHECK (kind IN ('call', 'transact', 'sleep', 'deadline', 'signal', 'timeout', 'choice', 'spawn', 'join', 'scope', 'undo')),
+  CONSTRAINT workflow_step_kind_known CHECK (kind IN ('call', 'transact', 'sleep', 'deadline', 'signal', 'timeout', 'choice', 'spawn', 'join', 'scope', 'undo', 'token')),
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 ) STRICT, WITHOUT ROWID;

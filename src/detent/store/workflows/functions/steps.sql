@@ -344,7 +344,7 @@ BEGIN
   RETURN EXISTS (
     SELECT 1 FROM detent.workflow w
       JOIN detent.workflow_step s ON s.job_id = w.job_id AND s.generation = w.generation AND s.attempt = p_attempt
-     WHERE w.job_id = p_job_id AND s.kind <> ALL ('{sleep,deadline,timeout}'::text[]));
+     WHERE w.job_id = p_job_id AND s.kind <> ALL ('{sleep,deadline,timeout,token}'::text[]));
 END $$;
 
 -- Whether the steps of a workflow are being undone, and this attempt has made progress.
