@@ -73,9 +73,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
+from detent.errors.awaited_jobs import JobFailed, JobTimeout, ResultExpired
 from detent.errors.base import DetentError, Refused, clipped, essence
 from detent.errors.database import (
     DatabaseBusy,
@@ -384,45 +384,6 @@ class InvalidLifecycle(InvalidInput):
 
 class InvalidSetting(InvalidInput):
     """A setting or option is unknown or out of range."""
-
-
-@dataclass(eq=False)
-class JobFailed(DetentError):
-    """The awaited job ended without success. `error` is its whole error, the message a short form."""
-
-    job_id: int
-    state: str
-    error: str
-
-    def __str__(self) -> str:
-        return f"job {self.job_id} is {self.state}: {essence(self.error) or 'no error recorded'}"
-
-
-@dataclass(eq=False)
-class ResultExpired(DetentError):
-    """The job succeeded, but the time for which its task keeps results is over."""
-
-    job_id: int
-    until: datetime
-
-    def __str__(self) -> str:
-        return (
-            f"job {self.job_id} succeeded, but its result was kept only until {self.until.isoformat()}; "
-            f"raise result_ttl of its task to keep later results for longer"
-        )
-
-
-@dataclass(eq=False)
-class JobTimeout(DetentError, TimeoutError):
-    """The awaited job did not end in time; it goes on."""
-
-    job_id: int
-    state: str
-    waited: float
-
-    def __str__(self) -> str:
-        waited = f"{round(self.waited, 3):g} s"
-        return f"job {self.job_id} is still {self.state} after {waited} of waiting; it goes on"
 
 
 class Codes(NamedTuple):

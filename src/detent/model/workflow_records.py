@@ -265,9 +265,10 @@ class SignalRow(Struct, frozen=True, kw_only=True):
 
 
 class Spawn(Struct, frozen=True, kw_only=True):
-    """Children of a workflow, enqueued together with the step that says so. The ids of `jobs` follow one another and
-    start at `first_id`. `total` is the size of the whole group, which may be sent in portions: `closed` with the last
-    one, which records the step. Detached children belong to no group and outlive a cancel."""
+    """Children of a workflow, enqueued together with the step that says so. The ids of a group follow one another and
+    start at `first_id`; all of them are reserved. A group may be sent in portions, `closed` with the last one, which
+    records the step. `total` is the size of the whole group; until the last portion it may be an upper bound. Detached
+    children belong to no group and outlive a cancel."""
 
     step: NewStep
     first_id: int
@@ -275,6 +276,11 @@ class Spawn(Struct, frozen=True, kw_only=True):
     jobs: tuple[NewJob, ...]
     closed: bool = True
     detached: bool = False
+
+    @property
+    def place(self) -> int:
+        """Where this portion begins in the group."""
+        return self.jobs[0].id - self.first_id if self.jobs else 0
 
 
 class Spawned(Struct, frozen=True):

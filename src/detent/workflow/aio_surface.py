@@ -71,7 +71,7 @@ class AioSurface(Surface):
     async def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> AioChildGroup:
         return AioChildGroup(
             self,
-            await self.drive(self.children.spawn_many(name, list(calls), limit)),
+            await self.drive(self.children.spawn_many(name, calls, limit)),
         )
 
     async def continue_as_new(self, **payload: Any) -> NoReturn:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from detent.errors import ChildFailed, DetentError, InvalidInput, UnknownTask
 from detent.model import json_codec
 from detent.model.records import JobRow
 from detent.model.workflow_records import Spawn, Spawned, WaitOn
+from detent.workflow.branch import inside_step
 from detent.workflow.requests import Do, Operation
 from detent.workflow.run import WorkflowRun
 from detent.workflow.wait_operations import WaitOperations
@@ -60,6 +62,37 @@ class GroupOutcome:
     failed: int
 
 
+class Portions:
+    """Calls that are read in portions, one call ahead. While they are made, the function asks for no steps: after a
+    crash, its record would not say how many of them belong to which portion."""
+
+    def __init__(self, calls: Iterable[Call[Any]], path: str) -> None:
+        self._path = path
+        self._calls = iter(calls)
+        self._next = list(self._read(1))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left."""
+        return not self._next
+
+    def take(self) -> list[Call[Any]]:
+        """Return the next portion."""
+        found = self._next + list(self._read(_PORTION - 1)) if self._next else []
+        self._next = list(self._read(1)) if len(found) == _PORTION else []
+        return found
+
+    def _read(self, count: int) -> Iterator[Call[Any]]:
+        token = inside_step.set(self._path)
+        try:
+            for call in islice(self._calls, count):
+                if not isinstance(call, Call):
+                    raise InvalidInput("calls", repr(call)[:80], "calls of tasks, such as task.call(…)")
+                yield call
+        finally:
+            inside_step.reset(token)
+
+
 class ChildOperations:
     """The operations with children, for one scope of a workflow."""
 
@@ -75,19 +108,22 @@ class ChildOperations:
         if not isinstance(call, Call):
             raise InvalidInput("call", repr(call)[:80], "a call of a task, such as task.call(…)")
         called = call.task.__name__ if name is None else check_name("child", name)
-        group = yield from self._spawn(called, [call], detached)
+        group = yield from self._spawn(called, [call], 1, detached)
         return Child(group.first_id, called, group.path, call.task.name, detached)
 
-    def spawn_many(self, name: str, calls: Sequence[Call[Any]], limit: int | None) -> Operation[GroupOfChildren]:
-        """Enqueue many children."""
+    def spawn_many(self, name: str, calls: Iterable[Call[Any]], limit: int | None) -> Operation[GroupOfChildren]:
+        """Enqueue many children, in portions: calls that are made one by one are never all in memory."""
         check_name("group", name)
         if limit is not None:
             raise InvalidInput("limit", repr(limit)[:80], "a limit on the task or on its queue")
-        if len(calls) > _CHILDREN_MAX:
-            raise InvalidInput("calls", f"{len(calls):,} children", f"at most {_CHILDREN_MAX:,} in a group")
-        return (yield from self._spawn(name, calls, False))
+        total = len(calls) if isinstance(calls, Sized) else None
+        if total is not None and total > _CHILDREN_MAX:
+            raise too_many(total)
+        return (yield from self._spawn(name, calls, total, False))
 
-    def _spawn(self, name: str, calls: Sequence[Call[Any]], detached: bool) -> Operation[GroupOfChildren]:
+    def _spawn(
+        self, name: str, calls: Iterable[Call[Any]], total: int | None, detached: bool
+    ) -> Operation[GroupOfChildren]:
         run, context = self._run, self._context
         path, row, new = run.begin_spawn(self._scope, name)
         if row is not None or new is None:
@@ -95,27 +131,36 @@ class ChildOperations:
             return GroupOfChildren(path, found.first_id, found.total)
         if run.depth >= _DEPTH_MAX:
             raise InvalidInput("spawn", f"a child at depth {run.depth + 1}", f"at most {_DEPTH_MAX} levels")
-        total, store = len(calls), context.store
-        first_id: int = (yield Do(lambda: store.ids_reserve(total))) if total else 0
-        value = json_codec.encode(SpawnValue(first_id, total), field="spawn", size_max=1000)
-        step = msgspec.structs.replace(new, value=value)
+        store, portions = context.store, Portions(calls, path)
+        first = portions.take()
+        most = total if total is not None else len(first) if portions.is_empty else _CHILDREN_MAX
+        first_id: int = (yield Do(lambda: store.ids_reserve(most))) if most else 0
         answer: Spawned | None = None
-        for start in range(0, max(total, 1), _PORTION):
-            portion = calls[start : start + _PORTION]
+        portion, sent = first, 0
+        while answer is None or portion:
+            start, sent = sent, sent + len(portion)
+            if sent > most:
+                raise too_many(sent)
+            size = sent if portions.is_empty else most
+            step = msgspec.structs.replace(new, value=encoded_group(first_id, size))
             answer = yield from self._send(
                 Spawn(
                     step=step,
                     first_id=first_id,
-                    total=total,
+                    total=size,
                     jobs=tuple(context.child_job(call, first_id + start + n) for n, call in enumerate(portion)),
-                    closed=start + _PORTION >= total,
+                    closed=portions.is_empty,
                     detached=detached,
                 )
             )
             if not answer.created:
                 break
+            if answer.first_id != first_id:
+                # An interrupted attempt has begun the group: the rest goes under its ids.
+                first_id = answer.first_id
+            portion = portions.take()
         assert answer is not None
-        run.note_recorded(step, None)
+        run.note_recorded(msgspec.structs.replace(new, value="null"), None)
         return GroupOfChildren(path, answer.first_id, answer.total)
 
     def _send(self, item: Spawn) -> Operation[Spawned]:
@@ -220,6 +265,16 @@ class ChildOperations:
         counts = msgspec.convert(chosen["value"], Counts)
         child: Child[Any] = Child(wait.child_id or 0, wait.name, wait.name, "")
         return Arrival(wait, (yield from self._result(child, counts)))
+
+
+def too_many(count: int) -> InvalidInput:
+    """Return the refusal of a group that is too large."""
+    return InvalidInput("calls", f"{count:,} children", f"at most {_CHILDREN_MAX:,} in a group")
+
+
+def encoded_group(first_id: int, total: int) -> str:
+    """Return the value of a step that spawns."""
+    return json_codec.encode(SpawnValue(first_id, total), field="spawn", size_max=1000)
 
 
 def tolerated(tolerate: int | str, total: int) -> int:

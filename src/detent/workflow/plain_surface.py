@@ -74,7 +74,7 @@ class PlainSurface(Surface):
         return self.drive(self.children.join(child, wait))
 
     def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> PlainChildGroup:
-        return PlainChildGroup(self, self.drive(self.children.spawn_many(name, list(calls), limit)))
+        return PlainChildGroup(self, self.drive(self.children.spawn_many(name, calls, limit)))
 
     def continue_as_new(self, **payload: Any) -> NoReturn:
         self.drive(self.run.continue_as_new(payload))

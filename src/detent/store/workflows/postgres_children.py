@@ -23,7 +23,7 @@ _BEGIN = """
 SELECT answer, first_id, total, there, instead
   FROM detent.workflow_spawn_v1(%s::bigint, %s::integer, %s::integer, %s::integer, %s::text, %s::integer, %s::text,
                              %s::text, %s::bigint, %s::text, %s::text, %s::integer, %s::text,
-                             %s::bigint, %s::integer, %s::boolean, %s::boolean)
+                             %s::bigint, %s::integer, %s::boolean, %s::boolean, %s::integer, %s::integer)
 """
 
 
@@ -42,7 +42,7 @@ def _spawn_begin(item: Spawn) -> Statement[tuple[Spawned, Sequence[int]] | Deten
     params = (
         *(step.job_id, step.attempt, step.version, step.generation, step.path, step.seq, step.kind, step.value),
         *(ran_us(step), step.scope, step.fingerprint, flags_of(step), step.error),
-        *(item.first_id, item.total, item.closed, item.detached),
+        *(item.first_id, item.total, item.closed, item.detached, item.place, len(item.jobs)),
     )
     return Statement(_BEGIN, params, decode)
 

@@ -51,7 +51,7 @@ CREATE OR REPLACE TRIGGER child_group_begins BEFORE INSERT ON detent.child_group
 
 CREATE OR REPLACE TRIGGER child_group_frozen BEFORE UPDATE OF parent_id, generation, path, first_id, total, closed ON detent.child_group
   FOR EACH ROW WHEN (NEW.parent_id IS DISTINCT FROM OLD.parent_id OR NEW.generation IS DISTINCT FROM OLD.generation
-    OR NEW.path IS DISTINCT FROM OLD.path OR NEW.first_id IS DISTINCT FROM OLD.first_id OR NEW.total IS DISTINCT FROM OLD.total
+    OR NEW.path IS DISTINCT FROM OLD.path OR NEW.first_id IS DISTINCT FROM OLD.first_id OR (NEW.total IS DISTINCT FROM OLD.total AND (OLD.closed OR NOT NEW.closed OR NEW.total > OLD.total))
     OR (OLD.closed AND NOT NEW.closed))
   EXECUTE FUNCTION detent.child_group_guard();
 

@@ -15,7 +15,7 @@ __all__ = ["SqliteChildren"]
 
 _GROUP = "SELECT first_id, total FROM detent_child_group WHERE parent_id = ? AND generation = ? AND path = ?"
 _NEW_GROUP = "INSERT INTO detent_child_group (parent_id, generation, path, first_id, total) VALUES (?, ?, ?, ?, ?)"
-_CLOSE = "UPDATE detent_child_group SET closed = 1 WHERE parent_id = ? AND generation = ? AND path = ?"
+_CLOSE = "UPDATE detent_child_group SET closed = 1, total = ? WHERE parent_id = ? AND generation = ? AND path = ?"
 _THERE = "SELECT id FROM detent_job WHERE parent_id = ? AND id >= ? AND id < ?"
 _ABOUT = "SELECT tenant, cancel_requested_at FROM detent_job WHERE id = ?"
 
@@ -53,22 +53,29 @@ class SqliteChildren(SqliteSteps):
             first_id, total = item.first_id, item.total
             if not item.detached:
                 self._db.change(_NEW_GROUP, (*place, first_id, total))
-        if total != item.total:
+        if total != item.total and self._differs(item, first_id, total):
             return KeyConflict(step.path, tenant, step.job_id)
         if (refused := self._enqueue_children(item, first_id)) is not None:
             return refused
         if item.closed:
-            self._db.change(_CLOSE, place)
+            self._db.change(_CLOSE, (item.total, *place))
             (recorded,) = self._record([step], held, now)
             if isinstance(recorded, DetentError):
                 return recorded
         return Spawned(step.path, first_id, item.total, True)
 
+    def _differs(self, item: Spawn, first_id: int, total: int) -> bool:
+        """Whether the group on record is not the one that is sent. Until it is closed, its size is an upper bound."""
+        if not item.closed or item.total > total:
+            return True
+        return bool(self._db.rows(_THERE, (item.step.job_id, first_id + item.total, first_id + total)))
+
     def _enqueue_children(self, item: Spawn, first_id: int) -> DetentError | None:
         """Enqueue the children that are not there, under the ids of their group: an attempt that was interrupted may
         have sent some of them. Return why that is refused."""
         parent_id = item.step.job_id
-        there = {row[0] for row in self._db.rows(_THERE, (parent_id, first_id, first_id + item.total))}
+        place = first_id + item.place
+        there = {row[0] for row in self._db.rows(_THERE, (parent_id, place, place + len(item.jobs)))}
         jobs: Sequence[NewJob] = [
             replace(job, id=job_id, parent_id=parent_id, group=0)
             for job, job_id in ((job, job.id - item.first_id + first_id) for job in item.jobs)

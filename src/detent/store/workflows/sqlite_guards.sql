@@ -86,7 +86,7 @@ END;
 
 CREATE TRIGGER detent_child_group_frozen BEFORE UPDATE OF parent_id, generation, path, first_id, total, closed ON detent_child_group
   WHEN NEW.parent_id IS NOT OLD.parent_id OR NEW.generation IS NOT OLD.generation OR NEW.path IS NOT OLD.path
-    OR NEW.first_id IS NOT OLD.first_id OR NEW.total IS NOT OLD.total OR (OLD.closed AND NOT NEW.closed)
+    OR NEW.first_id IS NOT OLD.first_id OR (NEW.total IS NOT OLD.total AND (OLD.closed OR NOT NEW.closed OR NEW.total > OLD.total)) OR (OLD.closed AND NOT NEW.closed)
 BEGIN
   SELECT RAISE(ABORT, 'DT041 child_group: what it consists of is written once');
 END;

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from detent import Context, Detent, Retry
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from detent import Call, Context, Detent, Retry
 from detent.declare.workflow_context import AsyncWorkflowContext, WorkflowContext
 from detent.errors import ChildFailed
 from detent.testing.harness import Harness
@@ -110,3 +115,97 @@ def test_an_async_parent(harness: Harness, app: Detent) -> None:
     job = album.enqueue()
     work(harness)
     assert job.refresh().result == [0, 1, 2, 3, 4, 9]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_calls_that_are_made_one_by_one_are_not_held(harness: Harness, app: Detent, is_async: bool) -> None:
+    """F19: of 5,000 calls, at most two portions are made before they are enqueued; tests/faults has 100,000, and measures
+    the memory."""
+    total, ahead = 5_000, [0]
+
+    @app.task(name="render", queue="elsewhere")
+    def render(ctx: Context, n: int) -> int:
+        return n
+
+    def calls_of() -> Iterator[Call[int]]:
+        for n in range(total):
+            if n % 500 == 0:
+                ahead.append(n - len(harness.store.child_list(job.id, limit=total)))
+            yield render.call(n)
+
+    if is_async:
+
+        @app.workflow(name="album")
+        async def album(ctx: AsyncWorkflowContext) -> int:
+            group = await ctx.spawn_many("render", calls_of())
+            return (await group.join()).total
+
+    else:
+
+        @app.workflow(name="album")
+        def plain_album(ctx: WorkflowContext) -> int:
+            return ctx.spawn_many("render", calls_of()).join().total
+
+    app.queues.pause("elsewhere", actor="ann")
+    job = app.enqueue(app.find_task("album").call())
+    work(harness)
+    assert "for 5,000 of 5,000 children" in job.why()
+    assert max(ahead) <= 1_000
+    (group,) = harness.store.child_groups(job.id)
+    assert (group.total, group.closed) == (total, True)
+    assert len(harness.store.child_list(job.id, limit=10_000)) == total
+
+
+def test_a_group_that_was_begun_is_continued_under_its_ids(harness: Harness, app: Detent) -> None:
+    """F19: the function dies after two of three portions, without knowing how many there will be."""
+    broken = [True]
+
+    @app.task(name="render")
+    def render(ctx: Context, n: int) -> int:
+        return n
+
+    def calls_of() -> Iterator[Call[int]]:
+        for n in range(2_500):
+            if broken and n == 2_100:
+                broken.clear()
+                raise OSError("the list ends early")
+            yield render.call(n)
+
+    @app.workflow(name="album", retry=Retry(3, base=1, cap=1))
+    def album(ctx: WorkflowContext) -> list[int]:
+        done = ctx.spawn_many("render", calls_of()).join()
+        return [done.total, sum(done.results())]
+
+    job = album.enqueue()
+    work(harness)
+    assert [(one.total, one.closed) for one in harness.store.child_groups(job.id)] == [(100_000, False)]
+    work(harness, 10)
+    assert job.refresh().result == [2_500, sum(range(2_500))]
+    assert len(harness.store.child_list(job.id, limit=10_000)) == 2_500
+
+
+def test_a_call_is_not_made_by_a_step(harness: Harness, app: Detent) -> None:
+    @app.task(name="render")
+    def render(ctx: Context, n: int) -> int:
+        return n
+
+    @app.workflow(name="album", retry=ONCE)
+    def album(ctx: WorkflowContext) -> int:
+        return ctx.spawn_many("render", (render.call(ctx.step(f"photo {n}", int)) for n in range(3))).join().total
+
+    job = album.enqueue()
+    work(harness)
+    assert "ctx.step" in (job.refresh().error or "")
+    assert "inside step 'render'" in (job.error or "")
+
+
+@pytest.mark.parametrize("calls_given", [[None] * 100_001, (7 for _ in range(1)), [7]])
+def test_other_things_than_calls_are_refused(harness: Harness, app: Detent, calls_given: Any) -> None:
+    @app.workflow(name="album", retry=ONCE)
+    def album(ctx: WorkflowContext) -> int:
+        return ctx.spawn_many("render", calls_given).join().total
+
+    job = album.enqueue()
+    work(harness)
+    assert "calls: found" in (job.refresh().error or "")
+    assert harness.store.child_list(job.id) == []

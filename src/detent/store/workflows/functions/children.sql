@@ -1,14 +1,15 @@
 -- workflow_spawn: spawn children: everything but the jobs, which the caller enqueues in the same transaction.
--- takes:   the step as step_record_one does, with its version; the first id and the size of the group; whether this is the last
---          portion, and whether the children are detached
+-- takes:   the step as step_record_one does, with its version; the first id of the group and its size, which is an upper bound
+--          until the last portion; whether this is the last portion, and whether the children are detached; the place of this
+--          portion in the group, and how many children it has
 -- gives:   first id and size of the group on record; `known` if its step is on record; `conflict` if the group has another size, with
---          the tenant; the ids of children that are there already; or what was found instead of the holder
+--          the tenant; the ids of children of this portion that are there already; or what was found instead of the holder
 -- locks:   the parent, until the transaction ends: a cancel comes before all of its children or after them
 -- refuses: callers that are not the holder, a committed attempt, a parent that is to be cancelled
 CREATE OR REPLACE FUNCTION detent.workflow_spawn_v1(
   p_job_id bigint, p_attempt integer, p_version integer, p_generation integer, p_path text, p_seq integer, p_kind text,
   p_value text, p_ran_us bigint, p_scope text, p_fingerprint text, p_flags integer, p_error text,
-  p_first_id bigint, p_total integer, p_closed boolean, p_detached boolean
+  p_first_id bigint, p_total integer, p_closed boolean, p_detached boolean, p_from integer, p_count integer
 ) RETURNS TABLE (answer text, first_id bigint, total integer, there bigint[], instead text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -34,7 +35,10 @@ BEGIN
     total := coalesce(total, p_total);
   ELSIF j.cancel_requested_at IS NOT NULL THEN
     instead := 'a cancel was requested';
-  ELSIF total <> p_total THEN
+  ELSIF total <> p_total AND (NOT p_closed OR p_total > total OR EXISTS (
+          SELECT 1 FROM detent.job k
+           WHERE k.parent_id = p_job_id AND k.id >= workflow_spawn_v1.first_id + p_total
+             AND k.id < workflow_spawn_v1.first_id + workflow_spawn_v1.total)) THEN
     answer := 'conflict';
     instead := j.tenant;
   ELSE
@@ -52,7 +56,8 @@ BEGIN
           VALUES (p_job_id, p_generation, p_path, p_first_id, p_total, p_closed);
       END IF;
     ELSIF p_closed THEN
-      UPDATE detent.child_group g SET closed = true
+      total := p_total;
+      UPDATE detent.child_group g SET closed = true, total = p_total
        WHERE g.parent_id = p_job_id AND g.generation = p_generation AND g.path = p_path;
     END IF;
     IF p_closed THEN
@@ -62,7 +67,8 @@ BEGIN
         p_version);
     END IF;
     there := ARRAY(SELECT k.id FROM detent.job k
-                    WHERE k.parent_id = p_job_id AND k.id >= workflow_spawn_v1.first_id AND k.id < workflow_spawn_v1.first_id + p_total);
+                    WHERE k.parent_id = p_job_id AND k.id >= workflow_spawn_v1.first_id + p_from
+                      AND k.id < workflow_spawn_v1.first_id + p_from + p_count);
   END IF;
   RETURN NEXT;
 END $$;
