@@ -132,7 +132,7 @@ def test_an_ended_or_deleted_workflow(links: Links) -> None:
     assert links.http.post(links.path, json=1).json()["title"] == "JobEnded"
     assert "This link does not work" in links.http.get(links.path, headers=BROWSER).text
     links.harness.clock.advance(86_400 * 400)
-    links.app.store.job_prune(links.harness.clock.now(), 0, 1000, "test")
+    links.app.store.job_prune(links.harness.clock.now(), None, 1000, "test")
     assert links.http.get(links.path).status_code == 404
     assert links.http.post(links.path, json=1).status_code == 404
 

@@ -119,8 +119,8 @@ def test_an_async_parent(harness: Harness, app: Detent) -> None:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_calls_that_are_made_one_by_one_are_not_held(harness: Harness, app: Detent, is_async: bool) -> None:
-    """F19: of 5,000 calls, at most two portions are made before they are enqueued; tests/faults has 100,000, and measures
-    the memory."""
+    """F19: of 5,000 calls, at most two portions are made before they are enqueued. tests/faults has 100,000 of them,
+    and measures the memory."""
     total, ahead = 5_000, [0]
 
     @app.task(name="render", queue="elsewhere")

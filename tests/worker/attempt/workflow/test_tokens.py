@@ -159,7 +159,7 @@ def test_what_is_refused_changes_nothing(app: Detent, harness: Harness) -> None:
     with pytest.raises(JobEnded):
         app.workflows.redeem(token, 1)
     harness.clock.advance(86_400 * 400)
-    app.store.job_prune(harness.clock.now(), 0, 1000, "test")
+    app.store.job_prune(harness.clock.now(), None, 1000, "test")
     with pytest.raises(NotFound):
         app.workflows.redeem(token, 1)
 
