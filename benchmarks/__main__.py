@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks import parts
 from benchmarks.contest.contender import CONTENDERS
-from benchmarks.contest.programme import BRIEF, USUAL, WORKS
+from benchmarks.contest.programme import BRIEF, GROUPS, USUAL, WORKS
 from benchmarks.contest.results import Results
 from benchmarks.contest.rows import ROWS
 from benchmarks.contest.run import contest
@@ -73,12 +73,20 @@ def _parser() -> argparse.ArgumentParser:
     def names(text: str) -> list[str]:
         return [part.strip() for part in text.split(",")]
 
+    def works(text: str) -> list[str]:
+        asked = [work for name in names(text) for work in GROUPS.get(name, (name,))]
+        if unknown := [work for work in asked if work not in WORKS]:
+            raise argparse.ArgumentTypeError(f"no work {unknown[0]!r}; known: {', '.join([*WORKS, *GROUPS])}")
+        return asked
+
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Detent costs.")
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("contest", help="Detent, the floor and the peers at the same work, in turns")
     one.add_argument("--quick", action="store_true", help="less work, one round, no peers")
     one.add_argument("--rounds", type=int, default=0)
-    one.add_argument("--works", type=names, help=f"of {', '.join(WORKS)}")
+    one.add_argument(
+        "--works", type=works, help=f"of {', '.join(WORKS)}; {', '.join(GROUPS)} for all that concern them"
+    )
     one.add_argument("--only", type=names, help="contenders by name")
     one.add_argument("--to", type=Path, help="keep the results in this file")
     one = commands.add_parser("big", help="a drain beside millions of finished jobs, against one in an empty database")

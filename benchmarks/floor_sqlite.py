@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from benchmarks.sides import BATCH, LEASE, TASK, WORKER, payload
 
-__all__ = ["SqliteFloor", "make"]
+__all__ = ["SqliteFloor", "Transaction", "connect", "make", "now"]
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -94,11 +94,11 @@ UPDATE job SET state = 'succeeded', ended = attempt, started_at = :t, committed_
 
 def make(url: str) -> None:
     """Make a file with the floor's schema."""
-    with closing(_connect(url)) as connection:
+    with closing(connect(url)) as connection:
         connection.executescript(_SCHEMA)
 
 
-def _connect(url: str) -> sqlite3.Connection:
+def connect(url: str) -> sqlite3.Connection:
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, cached_statements=256)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
@@ -109,35 +109,35 @@ class SqliteFloor:
 
     def __init__(self, url: str, batch: int = BATCH) -> None:
         self._batch = batch
-        self._connection = _connect(url)
+        self._connection = connect(url)
         self._leases = itertools.count(time.time_ns())
 
     def jobs(self, first: int, count: int) -> Sequence[tuple[int, str]]:
         return [(number, payload(number)) for number in range(first, first + count)]
 
     def enqueue(self, jobs: Sequence[tuple[int, str]]) -> None:
-        t = _now()
-        with _Transaction(self._connection) as do:
+        t = now()
+        with Transaction(self._connection) as do:
             do.executemany(_JOB, [(number, TASK, t, text, t) for number, text in jobs])
             do.executemany(_READY, [(t, number) for number, _ in jobs])
 
     def claim(self) -> Sequence[Any]:
-        with _Transaction(self._connection) as do:
+        with Transaction(self._connection) as do:
             return self._claim(do)
 
     def finish(self, batch: Sequence[Any]) -> None:
-        with _Transaction(self._connection) as do:
+        with Transaction(self._connection) as do:
             self._finish(do, batch)
 
     def whole(self, statement: str, values: Sequence[Any]) -> None:
         """A claim, a statement of the job's own and its finish in one transaction: one sync."""
-        with _Transaction(self._connection) as do:
+        with Transaction(self._connection) as do:
             batch = self._claim(do)
             do.execute(statement, values)
             self._finish(do, batch)
 
     def _claim(self, do: sqlite3.Connection) -> Sequence[Any]:
-        t = _now()
+        t = now()
         lease = next(self._leases)
         heads = do.execute(_HEAD, (self._batch,)).fetchall()
         if not heads:
@@ -148,7 +148,7 @@ class SqliteFloor:
         return do.execute(_CLAIM, (lease, t, ids)).fetchall()
 
     def _finish(self, do: sqlite3.Connection, batch: Sequence[Any]) -> None:
-        values = {"ids": json.dumps([row[0] for row in batch]), "attempt": batch[0][1], "worker": WORKER, "t": _now()}
+        values = {"ids": json.dumps([row[0] for row in batch]), "attempt": batch[0][1], "worker": WORKER, "t": now()}
         done = do.execute(_DONE, values).rowcount
         assert done == do.execute(_SUCCEED, values).rowcount == len(batch)
 
@@ -165,7 +165,7 @@ class SqliteFloor:
         self._connection.close()
 
 
-class _Transaction:
+class Transaction:
     """BEGIN IMMEDIATE … COMMIT; a measurement that fails ends as a whole, so nothing is rolled back here."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -182,5 +182,5 @@ class _Transaction:
             self._connection.execute("COMMIT")
 
 
-def _now() -> int:
+def now() -> int:
     return time.time_ns() // 1000

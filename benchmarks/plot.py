@@ -7,8 +7,8 @@ from html import escape
 from statistics import median
 
 from benchmarks.contest.contender import Database
+from benchmarks.contest.quantities import amount
 from benchmarks.contest.results import Results
-from benchmarks.contest.rows import amount
 
 __all__ = ["drawn"]
 

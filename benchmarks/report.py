@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.contest.contender import ROOT
+from benchmarks.contest.quantities import Row
 from benchmarks.contest.results import Results
-from benchmarks.contest.rows import ROWS, Row
+from benchmarks.contest.rows import ROWS
 from benchmarks.measure import table
 from benchmarks.plot import drawn
 

@@ -15,7 +15,7 @@ from detent.model.records import Finish, NewJob
 from detent.store.contract import Store
 from detent.store.open import open_store
 
-__all__ = ["BATCH", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "drain", "lives", "payload"]
+__all__ = ["BATCH", "FINGERPRINT", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "drain", "lives", "payload"]
 
 BULK = 1000
 """Jobs in one call of enqueue."""
@@ -29,6 +29,8 @@ FIRST = 1_000_000
 LEASE = 30.0
 TASK = "bench.noop"
 WORKER = "bench"
+FINGERPRINT = "0123456789abcdef" * 2
+"""As long as those of steps are."""
 
 
 def payload(number: int) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -165,7 +165,7 @@ def batch(count: int) -> program.Answer:
     return reached
 
 
-def work(processes: int) -> None:
+def work(processes: int, application: str = "benchmarks.contenders.detent:app") -> None:
     """In place of this process: the command that a user would type."""
     if batch := os.environ.get("BENCH_BATCH"):
         from benchmarks.sides import DetentSide, drain
@@ -176,7 +176,7 @@ def work(processes: int) -> None:
     command = str(Path(sys.executable).with_name("detent"))
     options = ["--slots", os.environ["BENCH_SLOTS"], "--processes", str(processes)]
     ending = ["--drain"] if os.environ.get("BENCH_DRAIN") else []
-    os.execv(command, [command, "worker", "benchmarks.contenders.detent:app", *options, *ending])
+    os.execv(command, [command, "worker", application, *options, *ending])
 
 
 def pick_up(count: int) -> program.Answer:
@@ -195,19 +195,19 @@ if program.THREADS and __name__ != "__main__":
 
     threads.keep(Path(program.THREADS))
 
+COMMANDS: dict[str, Callable[[int], program.Answer | None]] = {
+    "prepare": prepare,
+    "one": one,
+    "bulk": bulk,
+    "callers": callers,
+    "bulk-writes": bulk_writes,
+    "work": work,
+    "pick-up": pick_up,
+    "inside": chain,
+    "pipeline": pipeline,
+    "batch": batch,
+}
+
 if __name__ == "__main__":
-    program.serve(
-        {
-            "prepare": prepare,
-            "one": one,
-            "bulk": bulk,
-            "callers": callers,
-            "bulk-writes": bulk_writes,
-            "work": work,
-            "pick-up": pick_up,
-            "inside": chain,
-            "pipeline": pipeline,
-            "batch": batch,
-        }
-    )
+    program.serve(COMMANDS)
     app.close()

@@ -13,14 +13,36 @@ from pathlib import Path
 
 from benchmarks.contenders.board import Board
 
-__all__ = ["BULK", "THREADS", "URL", "Answer", "pick_up", "rate", "serve"]
+__all__ = [
+    "BULK",
+    "IS_ASYNC",
+    "STEPS",
+    "THREADS",
+    "URL",
+    "WORK",
+    "Answer",
+    "pick_up",
+    "rate",
+    "serve",
+    "wait_for_marks",
+]
 
 BULK = 1000
 """Jobs in one call for many."""
 URL = os.environ.get("BENCH_URL", "")
 THREADS = os.environ.get("BENCH_THREADS", "")
 """Where a worker is to write down what its threads use, if anywhere."""
+WORK = os.environ.get("BENCH_WORK", "")
+"""Which work of workflows it is, for programs that do them in different ways."""
+STEPS = int(os.environ.get("BENCH_STEPS", "1"))
+"""Steps of each workflow."""
+IS_ASYNC = "BENCH_ASYNC" in os.environ
+"""Whether the function of a workflow is async, where both are measured."""
 PATIENCE = 30.0
+START = 120.0
+"""Seconds within which a worker that is started has to begin, on a machine that has other work."""
+SETTLE = 0.5
+"""Seconds for what begins to wait, so that it does wait."""
 
 Answer = dict[str, float]
 
@@ -53,3 +75,14 @@ def pick_up(count: int, enqueue: Callable[[float], Awaitable[object]]) -> Answer
 
     asyncio.run(loop())
     return {}
+
+
+def wait_for_marks(count: int) -> None:
+    """Until as many bodies have begun, and a moment longer."""
+    board = Board(Path(os.environ["BENCH_BOARD"]))
+    until = time.monotonic() + START
+    while board.total() < count:
+        if time.monotonic() > until:
+            raise TimeoutError(f"{board.total()} of {count} have begun within {START:g} s")
+        time.sleep(0.01)
+    time.sleep(SETTLE)

@@ -10,15 +10,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from benchmarks.contenders.board import Board
-from benchmarks.contest.contender import ROOT, Contender
+from benchmarks.contest.contender import Contender
 from benchmarks.contest.processes import Tree
 from benchmarks.places import Places
 
@@ -61,7 +62,9 @@ class Arena:
         """The contender's own answer. Raises what it said where it failed."""
         environment = self._environment(settings)
         words = [*self.contender.program, command, str(count)]
-        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            words, cwd=self.contender.home, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        )
         if done.returncode:
             raise Failed(f"{command} {count}: {done.stderr[-2000:]}")
         answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -77,7 +80,14 @@ class Arena:
                 words = [*self.contender.program, "work", str(each)]
                 environment = self._environment(settings)
                 tree.add(
-                    subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True)
+                    subprocess.Popen(
+                        words,
+                        cwd=self.contender.home,
+                        env=environment,
+                        stdout=said,
+                        stderr=said,
+                        start_new_session=True,
+                    )
                 )
             yield tree
 
@@ -86,7 +96,12 @@ class Arena:
         """Another program on this database, for as long as the block lasts; SIGTERM ends it."""
         with (self._directory / "said").open("ab") as said:
             program = subprocess.Popen(
-                words, cwd=ROOT, env=self._environment({}), stdout=subprocess.PIPE, stderr=said, text=True
+                words,
+                cwd=self.contender.home,
+                env=self._environment({}),
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
             )
             try:
                 yield program
@@ -110,6 +125,14 @@ class Arena:
             tree.look()
             time.sleep(LOOK if 0 < total < CLOSE * count else LOOK_CLOSELY)
 
+    def wait_for_the_end(self, tree: Tree) -> None:
+        """Wait until workers that end by themselves have done so."""
+        until = time.monotonic() + PATIENCE
+        while tree.is_alive:
+            if time.monotonic() > until:
+                raise Failed(f"the workers did not end within {PATIENCE:g} s")
+            time.sleep(LOOK)
+
     def wait_until_none_is_left(self, first_id: int = 0) -> None:
         """Until the database says so of the jobs from `first_id` on, where it can."""
         if self.contender.left is None:
@@ -121,6 +144,23 @@ class Arena:
                 if time.monotonic() > until:
                     raise Failed("some jobs never came to their end")
                 time.sleep(LOOK_CLOSELY)
+
+    def count(self, question: str) -> int:
+        """The number that a question in SQL comes to. Detent's tables have `{detent}` before their names."""
+        is_postgres = self.contender.database == "PostgreSQL"
+        with self._connected() as connection:
+            text = question.format(detent="detent." if is_postgres else "detent_")
+            ((answer,),) = connection.execute(text).fetchall()
+        return int(answer)
+
+    def disk(self) -> int:
+        """Bytes that the database has on its disk, after what is written behind it has been done."""
+        self.settle()
+        if self.contender.database == "PostgreSQL":
+            return self.count("SELECT pg_database_size(current_database())")
+        with self._connected() as file:
+            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return Path(self.url.removeprefix("sqlite:///")).stat().st_size
 
     @contextmanager
     def beside(self) -> Iterator[Arena]:
@@ -146,20 +186,21 @@ class Arena:
 
     @contextmanager
     def _looking(self, question: str) -> Iterator[partial[bool]]:
+        with self._connected() as connection:
+            yield partial(_asked, connection, question)
+
+    def _connected(self) -> AbstractContextManager[Any]:
         if self.contender.database == "PostgreSQL":
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                yield partial(_asked, connection, question)
-        else:
-            with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30.0)) as file:
-                yield partial(_asked, file, question)
+            return psycopg.connect(self.url, autocommit=True)
+        return closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30.0))
 
     def _environment(self, settings: dict[str, str]) -> dict[str, str]:
-        own = {"BENCH_URL": self.url, "BENCH_BOARD": str(self._board_directory), "PYTHONPATH": str(ROOT)}
+        own = {"BENCH_URL": self.url, "BENCH_BOARD": str(self._board_directory), "PYTHONPATH": str(self.contender.home)}
         wanted = {**os.environ, **own, **self.contender.settings, **settings}
         return {name: value for name, value in wanted.items() if value}
 
 
-def _asked(connection: psycopg.Connection | sqlite3.Connection, question: str) -> bool:
+def _asked(connection: Any, question: str) -> bool:
     ((answer,),) = connection.execute(question).fetchall()
     return bool(answer)
 
@@ -169,7 +210,8 @@ def arena(contender: Contender, places: Places) -> Iterator[Arena]:
     """Prepared by the contender itself; nothing is left of it afterwards."""
     with tempfile.TemporaryDirectory() as directory:
         make = partial(_prepare, contender, places, Path(directory))
-        opened = places.postgres(make, contender.name) if contender.database == "PostgreSQL" else places.sqlite(make)
+        known_as = " ".join(contender.program)
+        opened = places.postgres(make, known_as) if contender.database == "PostgreSQL" else places.sqlite(make)
         with opened as url:
             yield Arena(contender, places, url, Path(directory) / "arena")
 

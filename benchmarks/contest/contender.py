@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,10 +39,14 @@ class Contender:
     most: int = 10**9
     """A slow one does fewer jobs, so that a run comes to an end; rates are what is compared."""
     is_peer: bool = True
+    home: Path = ROOT
+    """The checkout that its program is part of."""
 
     def missing(self) -> str | None:
         """Why it cannot take part here; None where it can."""
         program = self.program[0]
+        if self.name == "before" and self.home == ROOT:
+            return "BENCH_BEFORE names no checkout of another version, with its environment"
         if shutil.which(program) is None:
             return f"no {Path(program).name}" if program == "node" else "not installed; `make peers` does it"
         if program == "node" and not (PEERS / "node" / "node_modules").is_dir():
@@ -55,8 +60,8 @@ def _ours(module: str) -> Sequence[str]:
     return (sys.executable, "-m", f"benchmarks.contenders.{module}")
 
 
-def _peer(module: str) -> Sequence[str]:
-    return (str(PEERS / module / "bin" / "python"), "-m", f"benchmarks.contenders.{module}")
+def _peer(home: str, module: str = "") -> Sequence[str]:
+    return (str(PEERS / home / "bin" / "python"), "-m", f"benchmarks.contenders.{module or home}")
 
 
 def _binaries() -> str:
@@ -84,6 +89,9 @@ _DETENT = frozenset(
         "filled",
     }
 )
+_STEPS = frozenset({"steps", "crowd", "whole of 1", "whole of 10"})
+_WAITS = frozenset({"signals", "fan-out", "long history", "sleepers", "wake-ups"})
+_BEFORE = Path(os.environ.get("BENCH_BEFORE", ROOT))
 _UNFINISHED = "state = 'pending' OR state = 'running'"
 
 CONTENDERS: tuple[Contender, ...] = (
@@ -136,6 +144,49 @@ CONTENDERS: tuple[Contender, ...] = (
         left="SELECT EXISTS (SELECT FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))",
         most=1_000,
     ),
+    Contender(
+        "Detent",
+        "PostgreSQL",
+        _ours("detent_workflows"),
+        _STEPS | _WAITS | {"transact"},
+        left=f"SELECT EXISTS (SELECT FROM detent.job WHERE {_UNFINISHED})",
+        settings={"BENCH_SLOTS": "16", "BENCH_DRAIN": "1"},
+        is_peer=False,
+    ),
+    Contender(
+        "floor",
+        "PostgreSQL",
+        _ours("floor_steps"),
+        _STEPS,
+        left=f"SELECT EXISTS (SELECT FROM floor.job WHERE {_UNFINISHED})",
+        is_peer=False,
+    ),
+    Contender(
+        "DBOS",
+        "PostgreSQL",
+        _peer("dbos", "dbos_workflows"),
+        _STEPS | {"transact", "signals", "fan-out", "sleepers"},
+        left="SELECT EXISTS (SELECT FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))",
+        most=1_000,
+    ),
+    Contender(
+        "Absurd",
+        "PostgreSQL",
+        _peer("absurd"),
+        _STEPS | {"signals", "fan-out"},
+        left="SELECT EXISTS (SELECT FROM absurd.t_bench WHERE state IN ('pending', 'running'))",
+        most=2_000,
+    ),
+    Contender(
+        "before",
+        "PostgreSQL",
+        (str(_BEFORE / ".venv/bin/python"), "-m", "benchmarks.contenders.detent"),
+        frozenset({"drain"}),
+        left=f"SELECT EXISTS (SELECT FROM detent.job WHERE {_UNFINISHED})",
+        settings={"BENCH_SLOTS": "16", "BENCH_DRAIN": "1"},
+        is_peer=False,
+        home=_BEFORE,
+    ),
     Contender("direct SQL", "PostgreSQL", _ours("direct"), frozenset({"pipeline"}), is_peer=False),
     Contender(
         "pgbench",
@@ -175,6 +226,41 @@ CONTENDERS: tuple[Contender, ...] = (
         _peer("persistqueue"),
         frozenset({"one", "drain"}),
         most=5_000,
+    ),
+    Contender(
+        "Detent",
+        "SQLite",
+        _ours("detent_workflows"),
+        _STEPS | _WAITS | {"transact"},
+        left=f"SELECT EXISTS (SELECT 1 FROM detent_job WHERE {_UNFINISHED})",
+        settings={"BENCH_SLOTS": "16", "BENCH_DRAIN": "1"},
+        is_peer=False,
+    ),
+    Contender(
+        "floor",
+        "SQLite",
+        _ours("floor_steps"),
+        _STEPS,
+        left=f"SELECT EXISTS (SELECT 1 FROM job WHERE {_UNFINISHED})",
+        is_peer=False,
+    ),
+    Contender(
+        "DBOS",
+        "SQLite",
+        _peer("dbos", "dbos_workflows"),
+        _STEPS | {"transact", "signals", "fan-out", "sleepers"},
+        left="SELECT EXISTS (SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))",
+        most=500,
+    ),
+    Contender(
+        "before",
+        "SQLite",
+        (str(_BEFORE / ".venv/bin/python"), "-m", "benchmarks.contenders.detent"),
+        frozenset({"drain"}),
+        left=f"SELECT EXISTS (SELECT 1 FROM detent_job WHERE {_UNFINISHED})",
+        settings={"BENCH_SLOTS": "16", "BENCH_DRAIN": "1"},
+        is_peer=False,
+        home=_BEFORE,
     ),
     Contender("direct SQL", "SQLite", _ours("direct"), frozenset({"pipeline"}), is_peer=False),
     Contender(

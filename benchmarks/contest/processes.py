@@ -71,6 +71,19 @@ class Tree:
             "child_shared_mb": max(map(_proportional, children), default=0.0),
         }
 
+    def resident(self) -> float:
+        """Megabytes that all of them have now."""
+        return sum(_resident(process) for top in self.tops for process in _below(top))
+
+    def threads(self) -> int:
+        """How many threads all of them have now."""
+        return sum(_threads(process) for top in self.tops for process in _below(top))
+
+    def peak_of_child(self) -> float:
+        """The most megabytes that the largest one which runs the user's code has ever had."""
+        children = [process for top in self.tops for process in _below(top) if CHILD in _words(process)]
+        return max(map(_most_resident, children), default=0.0)
+
     def __enter__(self) -> Self:
         return self
 
@@ -113,6 +126,20 @@ def _resident(process: int) -> float:
     with suppress(OSError, IndexError):
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE / 1e6
     return 0.0
+
+
+def _most_resident(process: int) -> float:
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    return 0.0
+
+
+def _threads(process: int) -> int:
+    with suppress(OSError):
+        return len(list(Path(f"/proc/{process}/task").iterdir()))
+    return 0
 
 
 def _proportional(process: int) -> float:

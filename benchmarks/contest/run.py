@@ -11,8 +11,8 @@ import psycopg
 from benchmarks.contest.arena import Failed, arena
 from benchmarks.contest.contender import CONTENDERS, Contender
 from benchmarks.contest.programme import ROUNDS_MAX, WORKS
+from benchmarks.contest.quantities import amount
 from benchmarks.contest.results import Results, Sample, facts
-from benchmarks.contest.rows import amount
 from benchmarks.contest.works import Size
 from benchmarks.places import Places
 

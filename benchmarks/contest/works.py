@@ -7,8 +7,9 @@ alike: starting a program and its first claim are no part of it.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg
 
@@ -19,6 +20,7 @@ __all__ = [
     "WHOLE",
     "Size",
     "Values",
+    "WorkflowSize",
     "batch",
     "bulk",
     "callers",
@@ -39,8 +41,31 @@ __all__ = [
 Values = dict[str, float]
 """What one contender reached at one work, by name."""
 
+NONE: Mapping[str, str] = {}
 SMALL = "10"
 """Jobs in a small batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowSize:
+    """How much is done with workflows."""
+
+    steps: int = 1_000
+    """Steps of one workflow."""
+    at_once: int = 200
+    each: int = 100
+    """Workflows that run at once, and the steps of each."""
+    transacts: int = 3_200
+    """Steps that write a row."""
+    whole: int = 5_000
+    """Workflows of one step; a fifth as many have ten."""
+    signals: int = 150
+    sleepers: int = 100_000
+    lead: float = 10.0
+    """Seconds between the last sleeper's start and the moment at which all of them wake up, at least."""
+    children: tuple[int, ...] = (1_000, 100_000)
+    long: int = 9_990
+    """Steps of a long history; 10,000 are the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +96,13 @@ class Size:
     """Numbers of tenants; the largest is the number of limit keys, too."""
     old: int = 1_000_000
     """Finished jobs that retention deletes."""
+    workflows: WorkflowSize = field(default_factory=WorkflowSize)
 
 
 WHOLE = Size(5, 2_000, 50_000, 50_000, 4_000, 150, 200_000, 1_000_000, 20.0)
 QUICK = Size(
-    1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000, 10_000, (100, 2_000), 50_000
+    *(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000, 10_000, (100, 2_000), 50_000),
+    workflows=WorkflowSize(200, 50, 20, 320, 500, 30, 2_000, 4.0, (200, 2_000), 1_000),
 )
 
 
@@ -101,12 +128,14 @@ def drain(arena: Arena, size: Size, processes: int = 1) -> Values:
     return drained(arena, count, processes)
 
 
-def drained(arena: Arena, count: int, processes: int = 1, batch: str = "", first_id: int = 0) -> Values:
+def drained(
+    arena: Arena, count: int, processes: int = 1, batch: str = "", first_id: int = 0, settings: Mapping[str, str] = NONE
+) -> Values:
     """Jobs a second, what they cost the workers, and the most memory these had. Jobs before `first_id` are those of
     earlier drains."""
     arena.settle()
     arena.new_board()
-    with arena.working(processes, BENCH_BATCH=batch) as tree:
+    with arena.working(processes, BENCH_BATCH=batch, **settings) as tree:
         arena.wait_for(1, tree)
         started = tree.cpu_seconds()
         arena.wait_for(count, tree)

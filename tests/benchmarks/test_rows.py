@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.contest.contender import CONTENDERS, Contender
 from benchmarks.contest.programme import WORKS
+from benchmarks.contest.quantities import Quantity, Row
 from benchmarks.contest.results import Results, Sample
-from benchmarks.contest.rows import ROWS, Quantity, Row
+from benchmarks.contest.rows import ROWS
 from benchmarks.plot import drawn
 
 FAST = Row("drain", "SQLite", Quantity("drain"), 2.0, Quantity("drain", contender="floor"))
@@ -64,10 +65,10 @@ def test_what_only_stands_beside_is_neither_met_nor_missed() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.what}, {row.database}, {row.wanted}")
 def test_every_row_asks_for_a_work_that_both_sides_do(row: Row) -> None:
-    taking_part = {one.name: one.works for one in CONTENDERS if one.database == row.database}
+    taking_part = {(one.name, work) for one in CONTENDERS if one.database == row.database for work in one.works}
     for quantity in (row.ours, row.against or row.ours):
         assert quantity.work in WORKS
-        assert quantity.work in taking_part[quantity.contender]
+        assert (quantity.contender, quantity.work) in taking_part
 
 
 def test_a_contender_that_is_not_installed_says_so() -> None:
