@@ -51,7 +51,7 @@ BEGIN
         FROM detent.lanes_ready(groups, after_lane, greatest(p_limit - cardinality(ids), 100), CASE WHEN bounded THEN p_bound_lanes END,
                                 p_bound_ats, p_bound_ids) r;
     ELSE
-      places := ARRAY(SELECT l.id FROM detent.lane l WHERE l.tenant = ANY (p_tenants) AND (l.id >> 32)::integer = ANY (groups));
+      places := ARRAY(SELECT l.id FROM detent.lane l WHERE l.tenant COLLATE "C" = ANY (p_tenants) AND (l.id >> 32)::integer = ANY (groups));
       whole := true;
     END IF;
     IF whole THEN
@@ -68,7 +68,7 @@ BEGIN
         SELECT o.id
           FROM (SELECT n.tenant COLLATE "C" AS tenant, min(n.priority) AS priority FROM unnest(places) AS u (id) JOIN detent.lane n ON n.id = u.id
                  GROUP BY 1) x
-         CROSS JOIN LATERAL (SELECT n.id FROM detent.lane n WHERE n.tenant = x.tenant COLLATE "default" AND n.priority >= x.priority
+         CROSS JOIN LATERAL (SELECT n.id FROM detent.lane n WHERE n.tenant COLLATE "C" = x.tenant AND n.priority >= x.priority
                               ORDER BY n.priority DESC, n.id LIMIT 100) o
          WHERE (o.id >> 32)::integer = ANY (groups));
     END IF;

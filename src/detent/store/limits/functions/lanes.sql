@@ -164,11 +164,12 @@ BEGIN
         FROM lanes n
     ), asked AS MATERIALIZED (
       -- Each limit is read once, without a join: the planner cannot know how many keys there are.
-      SELECT f.*, CASE WHEN f.asks_for_task AND f.task_key IS NOT NULL
-                       THEN detent.limit_room(f.task_key, f.made_from, p_limit, t) END AS found_for_task,
-                  CASE WHEN f.asks_for_queue AND f.queue_key IS NOT NULL
-                       THEN detent.limit_room(f.queue_key, NULL, p_limit, t) END AS found_for_queue
+      SELECT f.*, a.room AS found_for_task, b.room AS found_for_queue
         FROM first_of_each f
+        LEFT JOIN LATERAL (SELECT x.room FROM detent.room_under(f.task_key, f.made_from, p_limit, t) AS x (room)
+                            WHERE f.asks_for_task AND f.task_key IS NOT NULL OFFSET 0) a ON true
+        LEFT JOIN LATERAL (SELECT x.room FROM detent.room_under(f.queue_key, NULL, p_limit, t) AS x (room)
+                            WHERE f.asks_for_queue AND f.queue_key IS NOT NULL OFFSET 0) b ON true
     ), roomy AS (
       SELECT a.*, coalesce(max(a.found_for_task) OVER (PARTITION BY a.task_key COLLATE "C"), p_limit) AS task_room,
              coalesce(max(a.found_for_queue) OVER (PARTITION BY a.queue_key COLLATE "C"), p_limit) AS queue_room

@@ -40,7 +40,7 @@ BEGIN
      ORDER BY 1, 2
     ON CONFLICT (kind, name) DO UPDATE SET limit_key = p_key WHERE m.limit_key <> p_key;
   -- Running jobs count too, under their own keys if they have one; they have taken no tokens.
-  PERFORM detent.limit_make(u.key, p_key, t)
+  PERFORM detent.limits_make(array_agg(u.key), array_agg(p_key), t)
      FROM (SELECT DISTINCT j.limit_key AS key
              FROM detent.lease l
              JOIN detent.job j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
@@ -127,8 +127,8 @@ DECLARE
   looked text[] := ARRAY(
     SELECT l.key FROM detent.rate_limit l WHERE l.open_until IS NOT NULL AND l.key > p_after ORDER BY l.key LIMIT p_limit);
 BEGIN
-  PERFORM detent.limit_sweep(u.key, t)
-     FROM (SELECT l.key FROM detent.rate_limit l WHERE l.key = ANY (looked) ORDER BY l.key FOR UPDATE SKIP LOCKED) u;
+  PERFORM detent.limits_sweep(ARRAY(
+    SELECT l.key FROM detent.rate_limit l WHERE l.key = ANY (looked) ORDER BY l.key FOR UPDATE SKIP LOCKED), t);
   RETURN CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
 END $$;
 
@@ -143,7 +143,7 @@ DECLARE
   t timestamptz := detent.clock();
   l detent.rate_limit;
 BEGIN
-  PERFORM detent.limit_make(p_key, min(m.limit_key), t)
+  PERFORM detent.limits_make(ARRAY[p_key], ARRAY[min(m.limit_key)], t)
      FROM detent.lane n JOIN detent.limit_member m ON m.kind = 'task' AND m.name = n.task
     WHERE n.limit_key = p_key AND p_key <> '';
   SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
@@ -244,14 +244,13 @@ DECLARE
   idle   text[];
   gone   text[];
 BEGIN
-  PERFORM detent.limit_sweep(u.key, t)
-     FROM (SELECT l.key FROM detent.rate_limit l
-            WHERE l.key = ANY (looked)
-              AND EXISTS (
-                SELECT 1 FROM detent.limit_slot s
-                  LEFT JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
-                 WHERE s.limit_key = l.key AND j.id IS NULL)
-            ORDER BY l.key FOR UPDATE SKIP LOCKED) u;
+  PERFORM detent.limits_sweep(ARRAY(
+    SELECT l.key FROM detent.rate_limit l
+     WHERE l.key = ANY (looked)
+       AND (SELECT 1 FROM detent.limit_slot s
+             WHERE s.limit_key = l.key AND (SELECT true FROM detent.job j
+               WHERE j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running') IS NULL LIMIT 1) IS NOT NULL
+     ORDER BY l.key FOR UPDATE SKIP LOCKED), t);
   idle := ARRAY(
     SELECT l.key FROM detent.rate_limit l
      WHERE l.key = ANY (looked)

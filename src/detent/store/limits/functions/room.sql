@@ -1,39 +1,32 @@
 -- How many more jobs may start under a limit, at most p_most; p_most if there is no such limit. A key without a claim so
 -- far has the bounds of its template, and all of its room. Exact if its row is locked, otherwise an estimate.
-CREATE OR REPLACE FUNCTION detent.limit_room(p_key text, p_template text, p_most integer, t timestamptz) RETURNS integer
-LANGUAGE plpgsql AS $$
-DECLARE
-  l       detent.rate_limit;
-  running integer := 0;
-  room    integer := p_most;
-BEGIN
-  SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key;
-  IF l.key IS NULL THEN
-    SELECT k.rate, k.per, k.burst, k.concurrency_max, k.burst, t
-      INTO l.rate, l.per, l.burst, l.concurrency_max, l.tokens, l.refilled_at
-      FROM detent.rate_limit k WHERE k.key = p_template;
-  END IF;
-  IF l.held_at IS NOT NULL OR l.paused_until > t OR l.open_until > t THEN
-    RETURN 0;
-  END IF;
-  IF l.concurrency_max IS NOT NULL OR l.open_until IS NOT NULL THEN
-    SELECT count(*) INTO running FROM detent.limit_slot s
-      JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
-     WHERE s.limit_key = p_key;
-  END IF;
-  IF l.concurrency_max IS NOT NULL THEN
-    room := least(room, l.concurrency_max - running);
-  END IF;
-  IF l.open_until IS NOT NULL THEN
-    -- Half open: one attempt at a time.
-    room := least(room, 1 - running);
-  END IF;
-  IF l.rate IS NOT NULL THEN
-    -- Rounding must not cost a whole token.
-    room := least(room::double precision, floor(detent.limit_tokens(l, t) + 1e-6))::integer;
-  END IF;
-  RETURN greatest(room, 0);
-END $$;
+--
+-- One query without a join, so that it becomes part of the statement that asks for many limits: a call for each would cost more
+-- than the rest of a claim. Sub-selects, because a join of tables without statistics may read all jobs for each slot.
+CREATE OR REPLACE FUNCTION detent.room_under(p_key text, p_template text, p_most integer, t timestamptz) RETURNS SETOF integer
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN l.held_at IS NOT NULL OR l.paused_until > t OR l.open_until > t THEN 0
+              ELSE greatest(least(
+                p_most, l.concurrency_max - l.running,
+                -- Half open: one attempt at a time.
+                CASE WHEN l.open_until IS NOT NULL THEN 1 - l.running END,
+                -- Rounding must not cost a whole token.
+                floor(greatest(least(l.tokens + 1e-6, p_most), 0))::integer), 0) END
+    FROM (SELECT k.held_at, k.paused_until, k.open_until, coalesce(k.concurrency_max, m.concurrency_max) AS concurrency_max,
+                 coalesce(k.tokens, m.tokens) AS tokens,
+                 CASE WHEN coalesce(k.concurrency_max, m.concurrency_max) IS NOT NULL OR k.open_until IS NOT NULL THEN (
+                   SELECT count(*)::integer FROM detent.limit_slot s
+                    WHERE s.limit_key = p_key AND (SELECT true FROM detent.job j
+                      WHERE j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running')) END AS running
+            FROM (SELECT 1) one
+            LEFT JOIN LATERAL (
+              SELECT o.key, o.held_at, o.paused_until, o.open_until, o.concurrency_max,
+                     CASE WHEN o.rate IS NOT NULL THEN detent.limit_tokens(o, t) END AS tokens
+                FROM detent.rate_limit o WHERE o.key = p_key OFFSET 0) k ON true
+            LEFT JOIN LATERAL (
+              SELECT o.concurrency_max, CASE WHEN o.rate IS NOT NULL THEN o.burst END AS tokens
+                FROM detent.rate_limit o WHERE o.key = p_template AND k.key IS NULL OFFSET 0) m ON true) l;
+$$;
 
 -- The tokens in the bucket now, with fractions. A damaged rate or time, which a CHECK would
 -- refuse, refills nothing: it must not stop the claims of other jobs.
@@ -45,33 +38,43 @@ BEGIN
            THEN l.rate / l.per * greatest(extract(epoch FROM t - l.refilled_at)::double precision, 0) ELSE 0 END);
 END $$;
 
--- Create the limit of a key with the bounds of its task's limit, unless it exists.
-CREATE OR REPLACE FUNCTION detent.limit_make(p_key text, p_template text, t timestamptz) RETURNS void
+-- Create the limits of keys with the bounds of their templates, unless they exist. A key without a template is left out.
+CREATE OR REPLACE FUNCTION detent.limits_make(p_keys text[], p_templates text[], t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO detent.rate_limit (key, rate, per, burst, concurrency_max, tokens, refilled_at, template)
-    SELECT p_key, l.rate, l.per, l.burst, l.concurrency_max, l.burst, t, l.key
-      FROM detent.rate_limit l WHERE l.key = p_template
+    SELECT u.key, l.rate, l.per, l.burst, l.concurrency_max, l.burst, t, l.key
+      FROM unnest(p_keys, p_templates) AS u (key, template)
+     CROSS JOIN LATERAL (SELECT k.* FROM detent.rate_limit k WHERE k.key = u.template OFFSET 0) l
+     ORDER BY u.key
     ON CONFLICT (key) DO NOTHING;
 END $$;
 
--- Count jobs that are about to be claimed under a limit, and take their cost. The caller has locked the limit's
--- row.
-CREATE OR REPLACE FUNCTION detent.limit_spend(p_key text, p_ids bigint[], p_costs integer[], t timestamptz) RETURNS void
+-- Count jobs that are about to be claimed under limits, and take their cost. Takes a key, a job and a cost for each. The caller
+-- has locked the rows of the limits.
+CREATE OR REPLACE FUNCTION detent.limits_spend(p_keys text[], p_ids bigint[], p_costs integer[], t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  cost double precision := (SELECT sum(u.cost) FROM unnest(p_costs) AS u (cost));
+  spent record;
 BEGIN
-  PERFORM detent.limit_sweep(p_key, t);
   INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
-    SELECT p_key, j.id, j.attempt + 1, u.cost FROM unnest(p_ids, p_costs) AS u (id, cost) JOIN detent.job j ON j.id = u.id
+    SELECT u.key, u.id, j.attempt + 1, u.cost
+      FROM unnest(p_keys, p_ids, p_costs) AS u (key, id, cost)
+     CROSS JOIN LATERAL (SELECT k.attempt FROM detent.job k WHERE k.id = u.id OFFSET 0) j
     ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt, cost = excluded.cost;
-  -- Rounding must not leave a debt. A job that costs more than the bucket can hold leaves it below 0.
-  UPDATE detent.rate_limit l
-     SET tokens = CASE WHEN detent.limit_tokens(l, t) - cost > -1e-5 THEN greatest(detent.limit_tokens(l, t) - cost, 0)
-                       ELSE detent.limit_tokens(l, t) - cost END,
-         refilled_at = greatest(l.refilled_at, t)
-   WHERE l.key = p_key AND l.rate IS NOT NULL;
+  FOR spent IN
+    SELECT s.key, s.cost FROM (
+      SELECT min(u.key COLLATE "C") COLLATE "default" AS key, sum(u.cost)::double precision AS cost
+        FROM unnest(p_keys, p_costs) AS u (key, cost) GROUP BY u.key COLLATE "C") s
+     WHERE (SELECT l.rate FROM detent.rate_limit l WHERE l.key = s.key) IS NOT NULL
+  LOOP
+    -- Rounding must not leave a debt. A job that costs more than the bucket can hold leaves it below 0.
+    UPDATE detent.rate_limit l
+       SET tokens = CASE WHEN detent.limit_tokens(l, t) - spent.cost > -1e-5 THEN greatest(detent.limit_tokens(l, t) - spent.cost, 0)
+                         ELSE detent.limit_tokens(l, t) - spent.cost END,
+           refilled_at = greatest(l.refilled_at, t)
+     WHERE l.key = spent.key;
+  END LOOP;
 END $$;
 
 -- limit_charge: set what attempts have cost the limits of their tasks in total.
@@ -123,30 +126,39 @@ BEGIN
 END $$;
 
 -- Delete the slots of attempts that have ended. A success since the last throttling closes the breaker.
--- The caller has locked the limit's row.
-CREATE OR REPLACE FUNCTION detent.limit_sweep(p_key text, t timestamptz) RETURNS void
+-- The caller has locked the rows of the limits.
+CREATE OR REPLACE FUNCTION detent.limits_sweep(p_keys text[], t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  done     timestamptz;
-  was_open boolean;
+  closed record;
 BEGIN
-  WITH gone AS (
-    DELETE FROM detent.limit_slot s
-     WHERE s.limit_key = p_key AND NOT EXISTS (
-       SELECT 1 FROM detent.job j WHERE j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running')
-    RETURNING s.job_id, s.attempt
-  )
-  SELECT max(e.done_at) INTO done FROM gone g JOIN detent.execution e ON e.job_id = g.job_id AND e.attempt = g.attempt;
-  IF done IS NULL THEN
-    RETURN;
-  END IF;
-  SELECT l.open_until IS NOT NULL INTO was_open FROM detent.rate_limit l WHERE l.key = p_key AND l.throttled_at <= done;
-  IF FOUND THEN
-    UPDATE detent.rate_limit l SET throttled = 0, throttled_at = NULL, open_until = NULL WHERE l.key = p_key;
-    IF was_open THEN
-      PERFORM detent.limit_log(p_key, 'open', 'closed', 'close', 'system', 'an attempt has succeeded', t);
+  FOR closed IN
+    WITH gone AS (
+      DELETE FROM detent.limit_slot WHERE ctid = ANY (ARRAY(
+        SELECT s.place FROM unnest(p_keys) AS u (key)
+         CROSS JOIN LATERAL (
+           SELECT o.ctid AS place FROM detent.limit_slot o
+            WHERE o.limit_key = u.key AND (SELECT true FROM detent.job j
+              WHERE j.id = o.job_id AND j.attempt = o.attempt AND j.state = 'running') IS NULL OFFSET 0) s))
+      RETURNING limit_key, job_id, attempt
+    ), of_limit AS (
+      SELECT min(g.limit_key COLLATE "C") COLLATE "default" AS key, array_agg(g.job_id) AS ids, array_agg(g.attempt) AS attempts
+        FROM gone g GROUP BY g.limit_key COLLATE "C"
+    )
+    -- Only for limits that were throttled, it matters when the attempts have ended.
+    SELECT o.key, l.open_until IS NOT NULL AS was_open
+      FROM of_limit o
+     CROSS JOIN LATERAL (SELECT k.throttled_at, k.open_until FROM detent.rate_limit k
+                          WHERE k.key = o.key AND k.throttled_at IS NOT NULL OFFSET 0) l
+     WHERE l.throttled_at <= (
+       SELECT max((SELECT e.done_at FROM detent.execution e WHERE e.job_id = u.id AND e.attempt = u.attempt))
+         FROM unnest(o.ids, o.attempts) AS u (id, attempt))
+  LOOP
+    UPDATE detent.rate_limit l SET throttled = 0, throttled_at = NULL, open_until = NULL WHERE l.key = closed.key;
+    IF closed.was_open THEN
+      PERFORM detent.limit_log(closed.key, 'open', 'closed', 'close', 'system', 'an attempt has succeeded', t);
     END IF;
-  END IF;
+  END LOOP;
 END $$;
 
 -- An attempt was throttled and has ended: pause the job's limit for all workers. After more than five in a row, open its
@@ -162,11 +174,11 @@ BEGIN
     RETURN;
   END IF;
   IF j.limit_key IS NOT NULL THEN
-    PERFORM detent.limit_make(j.limit_key, of_task, t);
+    PERFORM detent.limits_make(ARRAY[j.limit_key], ARRAY[of_task], t);
   END IF;
   SELECT k.key INTO found_key FROM detent.rate_limit k WHERE k.key = coalesce(j.limit_key, of_task) FOR UPDATE;
   IF found_key IS NOT NULL THEN
-    PERFORM detent.limit_sweep(found_key, t);
+    PERFORM detent.limits_sweep(ARRAY[found_key], t);
     UPDATE detent.rate_limit k
        SET throttled = k.throttled + 1, throttled_at = greatest(k.throttled_at, t),
            paused_until = greatest(k.paused_until, t + make_interval(secs => p_delay))
