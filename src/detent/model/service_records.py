@@ -282,6 +282,14 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
+class JobsLeft(Struct, frozen=True):
+    """Whether a job was found that is left to do, and the id after which to look next: just before that job, or after
+    the last that was looked at. None at the end; 0 if the job is ready or running."""
+
+    found: bool
+    place: int | None
+
+
 class KeysForgotten(Struct, frozen=True):
     """How many keys were deleted, and the tenant and key to continue after; None at the end."""
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from detent.model.service_records import JobsLeft
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import abort, claim_one, enqueue, finish
-from tests.contract.workflows.sample_workflows import begin, park, record, send, signal
+from tests.contract.workflows.sample_workflows import begin, park, parked_for_signal, record, send, signal
 
 TASK = "mail.send"
 
 
 def is_left(store: Store, *tasks: str, **options: Any) -> bool:
-    return store.job_left(tasks or [TASK], options.get("queues"), options.get("versions", {TASK: [1]}))
+    return store.job_left(tasks or [TASK], options.get("queues"), options.get("versions", {TASK: [1]})).found
 
 
 def test_jobs_that_are_ready_running_or_due_later(store: Store, clock: StoreClock) -> None:
@@ -52,3 +53,17 @@ def test_workflows_of_other_versions_are_not_waited_for(store: Store) -> None:
     assert is_left(store, versions=None)
     assert not is_left(store, versions={TASK: [2]})
     assert not is_left(store, versions={})
+
+
+def test_portions_of_those_that_wait(store: Store) -> None:
+    """However many workflows are parked, a look reads `limit` of them."""
+    parked = [parked_for_signal(store) for _ in range(3)]
+    terms = ([TASK], None, {TASK: [1]})
+    assert store.job_left(*terms, limit=2) == JobsLeft(False, parked[1])
+    assert store.job_left(*terms, after=parked[1], limit=2) == JobsLeft(False, None)
+    later = begin(store)
+    abort(store, later, delay=60.0)
+    assert store.job_left(*terms, limit=3) == JobsLeft(False, parked[2])
+    assert store.job_left(*terms, after=parked[2], limit=3) == JobsLeft(True, later.job_id - 1)
+    enqueue(store)
+    assert store.job_left(*terms, limit=1) == JobsLeft(True, 0)

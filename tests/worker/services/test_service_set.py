@@ -17,6 +17,7 @@ from detent.model.service_records import NewOperation, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
 from detent.worker.options import WorkerOptions
+from detent.worker.services import service_set
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reaper import Reaper
 from detent.worker.services.recovery import Recovery, build_ops_recovery_service
@@ -27,6 +28,7 @@ from tests.app.shop import until
 from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, job, state, succeeded
 from tests.contract.ops.sample_ops_runs import claim_run, queue_run
 from tests.contract.pipelines.sample_pipeline_runs import completed
+from tests.contract.workflows.sample_workflows import parked_for_signal
 from tests.schedule.schedulers import ticks, weekly
 
 LEASE = 0.5
@@ -117,6 +119,24 @@ def test_what_is_left_is_told_where_it_is_asked(store: Store, clock: StoreClock)
     enqueue(store)
     assert here.tick(0.5, asked_to_drain=True) is None
     assert here.tick(1.0, asked_to_drain=True) == 1
+
+
+def test_parked_workflows_are_looked_at_in_portions(
+    store: Store, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that drains ends after a whole pass that has found nothing. What it has found before is looked at first,
+    and what it has passed over may be left by now."""
+    monkeypatch.setattr(service_set, "LEFT_PORTION", 2)
+    here = services(store)
+    here.heartbeat.set_state(tasks=("mail.send",), running=0, stopping=False)
+    parked = [parked_for_signal(store) for _ in range(5)]
+    later = enqueue(store, due_at=clock.now() + timedelta(hours=1))
+    assert [here.tick(float(n), asked_to_drain=True) for n in range(4)] == [True] * 4
+    store.job_cancel([later], "ana")
+    # The pass goes on where the job was, and begins anew.
+    assert [here.tick(float(n), asked_to_drain=True) for n in range(4, 7)] == [True, True, False]
+    store.job_cancel(parked, "ana")
+    assert here.tick(7.0, asked_to_drain=True) is False
 
 
 def test_a_worker_is_on_the_list_while_it_lives(store: Store, clock: StoreClock) -> None:

@@ -18,7 +18,7 @@ from detent.model.records import (
     Reaped,
     ResultsDropped,
 )
-from detent.model.service_records import KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
+from detent.model.service_records import JobsLeft, KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.verb import verb
 
@@ -202,10 +202,17 @@ class JobUpkeepVerbs(Protocol):
 
     @verb("worker", reads=True)
     def job_left(
-        self, tasks: Sequence[str], queues: Sequence[str] | None, versions: Mapping[str, Sequence[int]] | None = None
-    ) -> bool:
-        """Return whether there is anything left to do for a worker that claims with these terms: a job that is ready,
-        due later or running. Parked workflows, and those that began under other versions, are not waited for."""
+        self,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None,
+        versions: Mapping[str, Sequence[int]] | None = None,
+        *,
+        after: int = 0,
+        limit: int = 10_000,
+    ) -> JobsLeft:
+        """Return whether there is anything left to do for a worker that claims with these terms: a job that is ready or
+        running, or one among the next `limit` pending jobs with ids after `after` that is due later or held back by a
+        limit. Parked workflows, and those that began under other versions, are not waited for."""
         ...
 
     @verb("worker")

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from detent.model.records import BadRow, EachDone, JobPlace, JobsPruned, Moved, Prunable, ResultsDropped
-from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
+from detent.model.service_records import (
+    IdentityRow,
+    JobsLeft,
+    KeysForgotten,
+    RecoveryRow,
+    SilentRow,
+    TaskSecrets,
+    TaskTimes,
+)
 from detent.store.jobs.postgres_claim import version_columns
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
@@ -131,11 +139,19 @@ def recovery_list() -> Statement[list[RecoveryRow]]:
 
 
 def job_left(
-    tasks: Sequence[str], queues: Sequence[str] | None, versions: Mapping[str, Sequence[int]] | None = None
-) -> Statement[bool]:
-    sql = "SELECT detent.job_left_v1(%s::text[], %s::text[], %s::text[], %s::integer[])"
-    params = (texts(tasks), None if queues is None else texts(queues), *version_columns(versions))
-    return Statement(sql, params, lambda rows: bool(rows[0][0]), writes=False)
+    tasks: Sequence[str],
+    queues: Sequence[str] | None,
+    versions: Mapping[str, Sequence[int]] | None = None,
+    *,
+    after: int = 0,
+    limit: int = 10_000,
+) -> Statement[JobsLeft]:
+    sql = """
+SELECT is_left, place
+  FROM detent.job_left_v1(%s::text[], %s::text[], %s::text[], %s::integer[], %s::bigint, %s::integer)
+"""
+    asked = (texts(tasks), None if queues is None else texts(queues), *version_columns(versions))
+    return Statement(sql, (*asked, after, limit), lambda rows: JobsLeft(*rows[0]), writes=False)
 
 
 def failure_report_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:

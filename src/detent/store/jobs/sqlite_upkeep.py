@@ -7,7 +7,7 @@ from typing import Any
 
 from detent.model.clock import from_micros
 from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, SilentRow, TaskSecrets, TaskTimes
+from detent.model.service_records import JobsLeft, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.limits.sqlite_lanes import Wanted
 from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
 
@@ -62,7 +62,7 @@ SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
  WHERE limit_key IS NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?
 """
 # Jobs that are ready are looked for in the range of each group. A parked workflow stands in `waiting`.
-_LEFT = """
+_MINE = """
 WITH mine AS (
   SELECT g.id FROM detent_lane_group g
    WHERE g.task IN (SELECT value FROM json_each(:tasks))
@@ -70,20 +70,28 @@ WITH mine AS (
      AND (g.version = 0 OR :versions IS NULL
           OR EXISTS (SELECT 1 FROM json_each(:versions) v WHERE v.value ->> 0 = g.task AND v.value ->> 1 = g.version))
 )
+"""
+_LEFT = f"""
+{_MINE}
 SELECT EXISTS (
     SELECT 1 FROM mine WHERE EXISTS (
       SELECT 1 FROM detent_ready r WHERE r.lane_id > (mine.id << 32) AND r.lane_id < ((mine.id + 1) << 32)))
   OR EXISTS (
-    SELECT 1 FROM detent_lease l, json_each(l.job_ids) held
-      JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+    SELECT 1 FROM detent_lease l CROSS JOIN json_each(l.job_ids) held
+     CROSS JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
      WHERE j.task IN (SELECT value FROM json_each(:tasks))
        AND (:queues IS NULL OR j.queue IN (SELECT value FROM json_each(:queues))))
-  OR EXISTS (
-    SELECT 1 FROM detent_waiting w
-     WHERE w.lane_id >> 32 IN (SELECT id FROM mine) AND NOT EXISTS (
-       SELECT 1 FROM detent_workflow f JOIN detent_job j ON j.id = f.job_id
-        WHERE f.job_id = w.job_id AND f.parked_attempt = j.ended))
 """
+_PORTION = "SELECT job_id, lane_id, limit_key FROM detent_waiting WHERE job_id > :after ORDER BY job_id LIMIT :limit"
+_WAITING = f"""
+{_MINE}
+SELECT w.job_id FROM ({_PORTION}) w
+ WHERE w.lane_id >> 32 IN (SELECT id FROM mine) AND (w.limit_key IS NOT NULL OR NOT EXISTS (
+   SELECT 1 FROM detent_workflow f JOIN detent_job j ON j.id = f.job_id
+    WHERE f.job_id = w.job_id AND f.parked_attempt = j.ended))
+ LIMIT 1
+"""
+_LOOKED_AT = f"SELECT count(*), max(job_id) FROM ({_PORTION})"
 TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
 _NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id IN (SELECT value FROM json_each(?))"
 _UNDELIVERED = """
@@ -175,11 +183,23 @@ class SqliteUpkeep(VerbBase):
         return [RecoveryRow(**_timed(_RECOVERY, row, "changed_at")) for row in self._db.rows(_LIST)]
 
     def job_left(
-        self, tasks: Sequence[str], queues: Sequence[str] | None, versions: Mapping[str, Sequence[int]] | None = None
-    ) -> bool:
+        self,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None,
+        versions: Mapping[str, Sequence[int]] | None = None,
+        *,
+        after: int = 0,
+        limit: int = 10_000,
+    ) -> JobsLeft:
         wanted = Wanted.of(tasks, queues, None, versions, 0)
         asked = {"tasks": wanted.tasks, "queues": wanted.queues, "versions": wanted.versions}
-        return bool(self._db.rows(_LEFT, asked)[0][0])
+        portion = {"after": after, "limit": limit}
+        if self._db.rows(_LEFT, asked)[0][0]:
+            return JobsLeft(True, 0)
+        for (job_id,) in self._db.rows(_WAITING, asked | portion):
+            return JobsLeft(True, job_id - 1)
+        ((looked, last),) = self._db.rows(_LOOKED_AT, portion)
+        return JobsLeft(False, last if looked == limit else None)
 
     def failure_report_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
         """Read task by task, since the index is by task."""

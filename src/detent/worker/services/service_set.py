@@ -50,6 +50,8 @@ _AGAIN = 0.4
 _OLD = 3.0
 _LEASE_MIN = 10.0
 _LOG_EVERY = 60.0
+LEFT_PORTION = 10_000
+"""How many pending jobs a worker that drains looks at, each second."""
 _ANSWER_MAX = 60.0
 """Seconds until a connection that gives a service no answer is given up."""
 
@@ -110,6 +112,8 @@ class ServiceSet:
         self._served: dict[str, object] = {}
         self._asked: dict[str, tuple[float, bool]] = {}
         self._look_at: float | None = None
+        self._looked_until = 0
+        self._pass_is_whole = True
         self._log_again_at: dict[str, float] = {}
         self.failures: Counter[str] = Counter()
 
@@ -234,8 +238,16 @@ class ServiceSet:
 
     def _has_jobs_left(self) -> bool:
         """Return whether there are jobs left for this worker: those of its own tasks, queues and versions. Parked
-        workflows are not waited for."""
-        return self._store.job_left(*self.heartbeat.knows)
+        workflows are not waited for. There may be very many of them, so each call looks at a portion of the pending
+        jobs; only a whole pass that has found nothing is an answer."""
+        left = self._store.job_left(*self.heartbeat.knows, after=self._looked_until, limit=LEFT_PORTION)
+        if not left.found and left.place is None and not self._pass_is_whole:
+            self._pass_is_whole = True
+            left = self._store.job_left(*self.heartbeat.knows, limit=LEFT_PORTION)
+        if left.found:
+            self._pass_is_whole = left.place == 0
+        self._looked_until = left.place or 0
+        return left.found or left.place is not None
 
     def close(self) -> None:
         """Add up the last counts, and drop the leases, so that other workers take over at once. During an outage they

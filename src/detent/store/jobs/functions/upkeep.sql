@@ -332,12 +332,15 @@ END $$;
 
 -- job_left: whether there is anything left to do for a worker that drains.
 -- takes:   its tasks and queues (null is every queue); the versions of workflows that it can continue, in parallel arrays (null
---          is any)
--- gives:   whether a job of these is ready, due later or running. Parked workflows are not waited for
+--          is any); the job after which to look among those that wait, and at how many
+-- gives:   whether a job of these is ready, running (then the place is 0), or due later. Parked workflows are not waited for. The
+--          place is where to look next: before the job that was found, or after the last that was looked at; null at the end
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.job_left_v1(p_tasks text[], p_queues text[], p_version_tasks text[], p_versions integer[])
-RETURNS boolean
+CREATE OR REPLACE FUNCTION detent.job_left_v1(
+  p_tasks text[], p_queues text[], p_version_tasks text[], p_versions integer[], p_after bigint DEFAULT 0,
+  p_limit integer DEFAULT 10000, OUT is_left boolean, OUT place bigint
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -347,19 +350,33 @@ DECLARE
        AND (g.version = 0 OR p_versions IS NULL
             OR EXISTS (SELECT 1 FROM unnest(p_version_tasks, p_versions) AS v (task, version)
                         WHERE v.task = g.task AND v.version = g.version)));
+  q      detent.waiting;
+  looked integer := 0;
 BEGIN
-  RETURN EXISTS (
+  is_left := EXISTS (
       SELECT 1 FROM unnest(groups) AS g (id)
        CROSS JOIN LATERAL (SELECT 1 FROM detent.ready r WHERE r.lane_id > g.id << 32 AND r.lane_id < (g.id + 1) << 32 LIMIT 1) r)
     OR EXISTS (
       SELECT 1 FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
         JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
-       WHERE j.task = ANY (p_tasks) AND (p_queues IS NULL OR j.queue = ANY (p_queues)))
-    OR EXISTS (
-      SELECT 1 FROM detent.waiting w
-       WHERE w.lane_id >> 32 = ANY (groups) AND NOT EXISTS (
+       WHERE j.task = ANY (p_tasks) AND (p_queues IS NULL OR j.queue = ANY (p_queues)));
+  IF is_left THEN
+    place := 0;
+    RETURN;
+  END IF;
+  FOR q IN SELECT w.* FROM detent.waiting w WHERE w.job_id > p_after ORDER BY w.job_id LIMIT p_limit LOOP
+    looked := looked + 1;
+    IF q.lane_id >> 32 = ANY (groups) AND (q.limit_key IS NOT NULL OR NOT EXISTS (
          SELECT 1 FROM detent.workflow f JOIN detent.job j ON j.id = f.job_id
-          WHERE f.job_id = w.job_id AND f.parked_attempt = j.ended));
+          WHERE f.job_id = q.job_id AND f.parked_attempt = j.ended)) THEN
+      is_left := true;
+      place := q.job_id - 1;
+      RETURN;
+    END IF;
+  END LOOP;
+  IF looked = p_limit THEN
+    place := q.job_id;
+  END IF;
 END $$;
 
 -- failure_report_take: take failures whose hooks have not run yet.
