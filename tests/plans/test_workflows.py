@@ -115,7 +115,11 @@ def looks_at_many(verbs: Verbs, held: Claimed) -> None:
 
 
 def parks(verbs: Verbs, held: Claimed) -> None:
-    park(verbs, held, signal("none"))
+    park(verbs, held, signal("none"), news=None)
+
+
+def parks_with_news(verbs: Verbs, held: Claimed) -> None:
+    park(verbs, held, signal("none"), news="a")
 
 
 def sends(verbs: Verbs, held: Claimed) -> None:
@@ -152,13 +156,29 @@ def lists_waits_of_woken(verbs: Verbs, held: Claimed) -> None:
     verbs.wait_list(signal="woken", limit=10)
 
 
+def looks_for_what_is_left(verbs: Verbs, held: Claimed) -> None:
+    assert not verbs.job_left(["mail.other"], None, {}, limit=10).found
+
+
 def claims(verbs: Verbs, held: Claimed) -> None:
     assert len(claim(verbs, limit=1)) == 1
 
 
 WORK = (
-    *(records_one, records_two, begins, looks, looks_at_many, parks, sends, finds_nothing_to_wake, loads, lists),
-    *(lists_waits, lists_waits_of_woken, claims),
+    *(
+        records_one,
+        records_two,
+        begins,
+        looks,
+        looks_at_many,
+        parks,
+        parks_with_news,
+        sends,
+        finds_nothing_to_wake,
+        loads,
+        lists,
+    ),
+    *(lists_waits, lists_waits_of_woken, looks_for_what_is_left, claims),
 )
 
 
@@ -181,14 +201,13 @@ def test_they_cost_the_same_however_many_workflows_are_parked(store_url: str) ->
 
 
 def test_they_cost_the_same_however_many_steps_there_are(store_url: str) -> None:
-    """The last of ten thousand steps costs what the first did. (A park may read the steps of its generation.)"""
-    work = tuple(one for one in WORK if one not in (parks,))
+    """The last of ten thousand steps costs what the first did, and so does a park."""
     with turnable_store(store_url) as (store, _):
         held = _held(store)
     _run(store_url, (_OF_ONE.replace("many:", "few:"),), FEW, job_id=held.job_id)
-    small = _costs(store_url, held, work)
+    small = _costs(store_url, held, WORK)
     _run(store_url, (_OF_ONE,), STEPS, job_id=held.job_id)
-    large = _costs(store_url, held, work)
+    large = _costs(store_url, held, WORK)
     assert {name: cost for name, cost in large.items() if cost > 2 * small[name] + 100} == {}, small
 
 

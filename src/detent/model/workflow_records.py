@@ -194,6 +194,9 @@ class Park(Struct, frozen=True, kw_only=True):
     parked_for: str = ""  # for people: what the workflow waits for
     begun_after: float | None = None  # as in `Finish`
     undoes: bool = False  # it has steps to undo: if a cancel was requested, it does not park
+    news: str | None = ""
+    """The path of a step other than a time that this attempt has recorded; None if it has recorded none. Empty: the
+    caller does not know, and the store looks through the steps."""
 
 
 class Parked(Struct, frozen=True):

@@ -29,6 +29,7 @@ from detent.model import json_codec
 from detent.model.signal_token import SignalToken
 from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRecorded, StepRow
 from detent.store.group_writer import new_lock
+from detent.store.workflows.rules import TIME_KINDS
 from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
 from detent.workflow.history import StepHistory
 from detent.workflow.requests import Operation, ParkAttempt, PendingWait, ReplayEnded, Write
@@ -80,6 +81,8 @@ class WorkflowRun:
         self._pending: list[NewStep] = []
         self._failed: dict[str, tuple[Branch, NewStep]] = {}
         self.idle_waits = 0
+        self.news: str | None = None
+        """The last step other than a time that this attempt has written: proof of its progress."""
 
     # -- beginning of an operation -----------------------------------------------------------------------------
 
@@ -138,7 +141,13 @@ class WorkflowRun:
     def take_pending(self) -> tuple[NewStep, ...]:
         with self.lock:
             pending, self._pending = self._pending, []
+        for step in pending:
+            self._note_news(step)
         return tuple(pending)
+
+    def _note_news(self, step: NewStep) -> None:
+        if step.kind not in TIME_KINDS:
+            self.news = step.path
 
     def record(self, new: NewStep) -> Operation[StepRecorded]:
         """Write a step, and return what is on record then."""
@@ -317,6 +326,7 @@ class WorkflowRun:
         """Note that a wait has ended. A time-out is no news."""
         with self.lock:
             self.history.recorded(step, done_at)
+        self._note_news(step)
         if step.kind == "timeout":
             self.count_idle()
         else:
@@ -325,6 +335,7 @@ class WorkflowRun:
     def note_recorded(self, step: NewStep, done_at: datetime | None) -> None:
         """Note that a step was recorded in a transaction of its own."""
         self.idle_waits = 0
+        self._note_news(step)
         with self.lock:
             self.history.recorded(step, done_at)
 
@@ -341,6 +352,7 @@ class WorkflowRun:
             parked_for=", ".join(dict.fromkeys(one.words for one in self.parking))[:500],
             begun_after=begun_after,
             undoes=bool(self.undoables) and self.options.undo == "on_failure",
+            news=self.news,
         )
 
     def suspend(self, wait: PendingWait) -> ParkAttempt:

@@ -275,10 +275,21 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
-    def _end_as(self, job: Job, item: Abort, worker: str, now: int, *, due_at: int | None = None) -> _End:
-        """End an attempt by the rules, without checking who asks. A parked job is due at `due_at`."""
+    def _end_as(
+        self,
+        job: Job,
+        item: Abort,
+        worker: str,
+        now: int,
+        *,
+        due_at: int | None = None,
+        progressed: dict[int, bool] | None = None,
+    ) -> _End:
+        """End an attempt by the rules, without checking who asks. A parked job is due at `due_at`. `progressed` is the
+        answer of `_progressed`, if it is known."""
         is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
-        progressed = self._progressed([job.id])
+        if progressed is None:
+            progressed = self._progressed([job.id])
         if job.id in progressed:
             job = _counted_anew(job, undoing=progressed[job.id] and item.outcome in _MAY_BE_UNKNOWN)
         end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)

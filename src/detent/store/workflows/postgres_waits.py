@@ -24,7 +24,7 @@ _PARK = """
 SELECT ord, instead, cancel
   FROM detent.workflow_park_v1(%s::bigint[], %s::integer[], %s::integer[], %s::integer[], %s::timestamptz[], %s::text[],
                                %s::bigint[], %s::integer[], %s::text[], %s::text[], %s::boolean[], %s::text,
-                               %s::boolean[])
+                               %s::boolean[], %s::text[])
 """
 _CONTINUE = "SELECT detent.workflow_continue_v1(%s::bigint, %s::integer, %s::text, %s::text)"
 _UNDO = "SELECT instead, cause FROM detent.undo_begin_v1(%s::bigint, %s::integer, %s::text)"
@@ -108,6 +108,7 @@ def workflow_park(items: Sequence[Park], worker: str) -> Statement[list[Parked |
         flags(one.settled for item in by_job for one in item.on),
         worker,
         flags(item.undoes for item in by_job),
+        texts(item.news for item in by_job),
     )
     return Statement(_PARK, params, decode)
 

@@ -64,6 +64,11 @@ UPDATE detent_workflow
    SET undoing_since = coalesce(undoing_since, :at), undo_cause = coalesce(undo_cause, :cause)
  WHERE job_id = :job_id RETURNING undo_cause
 """
+_IS_NEWS = """
+SELECT 1 FROM detent_workflow w
+ CROSS JOIN detent_workflow_step s ON s.job_id = w.job_id AND s.generation = w.generation AND s.path = :path
+ WHERE w.job_id = :job_id AND s.attempt = :attempt AND s.kind NOT IN ('sleep', 'deadline', 'timeout')
+"""
 _PARKED = """
 SELECT q.lane_id, max(?2, w.parked_at), q.job_id, q.holds_key, q.expires_at
   FROM detent_workflow w CROSS JOIN detent_job j ON j.id = w.job_id CROSS JOIN detent_waiting q ON q.job_id = w.job_id
@@ -194,7 +199,8 @@ class SqliteWaits(SqliteSteps):
         arrived = self._arrival(item.job_id, holder.generation or 1, item.on) is not None
         until = _NEVER if item.until is None else min(to_micros(item.until, field="until"), _NEVER)
         due_at = holder.at if arrived else until
-        if self._end_parked(jobs[item.job_id], item.begun_after, due_at, item.parked_for, worker, now):
+        news = self._has_news(jobs[item.job_id], item.news)
+        if self._end_parked(jobs[item.job_id], item.begun_after, due_at, item.parked_for, news, worker, now):
             ends = (None if item.until is None else until, jobs[item.job_id].tenant)
             waits: list[Row] = [
                 (item.job_id, n, one.kind, one.name, int(one.settled), *ends) for n, one in enumerate(item.on)
@@ -213,7 +219,8 @@ class SqliteWaits(SqliteSteps):
             return self._why_not(job_id, attempt, now)
         if holder.generation is None:
             self._begun(holder, 0, 1)
-        if self._end_parked(self._jobs([job_id])[job_id], None, holder.at, "", worker, now):
+        job = self._jobs([job_id])[job_id]
+        if self._end_parked(job, None, holder.at, "", self._has_news(job, ""), worker, now):
             self._db.change(_CONTINUE, {"job_id": job_id, "payload": payload})
         return Parked(job_id, attempt)
 
@@ -225,18 +232,25 @@ class SqliteWaits(SqliteSteps):
         found = self._db.rows(_UNDO, {"job_id": job_id, "at": holder.at, "cause": cause})
         return UndoBegun(job_id, found[0][0] if found else cause)
 
+    def _has_news(self, job: Job, news: str | None) -> bool:
+        """Return whether the attempt has recorded anything but times: one step is proof. All steps are looked through
+        only if the caller does not know, or if that step is of an earlier attempt."""
+        if news is None:
+            return False
+        step = {"job_id": job.id, "attempt": job.attempt, "path": news}
+        return bool(self._db.rows(_IS_NEWS, step) or self._progressed([job.id]))
+
     def _end_parked(
-        self, job: Job, begun_after: float | None, due_at: int, parked_for: str, worker: str, now: int
+        self, job: Job, begun_after: float | None, due_at: int, parked_for: str, news: bool, worker: str, now: int
     ) -> bool:
         """End an attempt whose function waits. Return whether the job is pending: a cancel may have been requested."""
         item = Abort(job_id=job.id, attempt=job.attempt, outcome="parked", begun_after=begun_after)
-        progressed = bool(self._progressed([job.id]))
-        end = self._end_as(job, item, worker, now, due_at=due_at)
+        end = self._end_as(job, item, worker, now, due_at=due_at, progressed={job.id: False} if news else {})
         self._db.change(_NO_WAITS, (job.id,))
         if end.outcome != "parked" or end.state != "pending":
             return False
         at = {"job_id": job.id, "attempt": job.attempt, "at": end.at, "parked_for": parked_for}
-        self._db.change(_PARK, {**at, "progressed": int(progressed)})
+        self._db.change(_PARK, {**at, "progressed": int(news)})
         return True
 
     def workflow_wake(self, limit: int) -> int:

@@ -78,8 +78,8 @@ BEGIN
     p_outcome := 'released';
   END IF;
   -- A workflow that has made progress starts again with all its attempts. Plain jobs pay for one look-up, when they are
-  -- tried again.
-  IF j.attempt - j.spared > 1 AND detent.workflow_progressed(j.id, j.attempt) THEN
+  -- tried again. For a park, `attempt_park` has done it.
+  IF p_outcome <> 'parked' AND j.attempt - j.spared > 1 AND detent.workflow_progressed(j.id, j.attempt) THEN
     j.spared := j.attempt - 1;
   END IF;
   -- An undo that has undone steps must go on.

@@ -347,6 +347,16 @@ BEGIN
      WHERE w.job_id = p_job_id AND s.kind <> ALL ('{sleep,deadline,timeout,token}'::text[]));
 END $$;
 
+-- Whether an attempt at a workflow has recorded this step, and it is no time.
+CREATE OR REPLACE FUNCTION detent.step_is_news(p_job_id bigint, p_attempt integer, p_path text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (
+    SELECT 1 FROM detent.workflow w
+      JOIN detent.workflow_step s ON s.job_id = w.job_id AND s.generation = w.generation AND s.path = p_path
+     WHERE w.job_id = p_job_id AND s.attempt = p_attempt AND s.kind <> ALL ('{sleep,deadline,timeout}'::text[]));
+END $$;
+
 -- Whether the steps of a workflow are being undone, and this attempt has made progress.
 CREATE OR REPLACE FUNCTION detent.workflow_undoing(p_job_id bigint, p_attempt integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$

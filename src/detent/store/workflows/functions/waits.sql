@@ -204,7 +204,8 @@ END $$;
 -- workflow_park: end attempts whose functions wait.
 -- takes:   jobs (in order) and attempts; version and generation of the workflow, in case nothing was recorded yet; when the wait ends
 --          (null: never); what it is for, for people; how many microseconds after the claim the function was called; how many things
---          each waits for; then those things, one after the other; the worker's name; whether the workflow has steps to undo
+--          each waits for; then those things, one after the other; the worker's name; whether the workflow has steps to undo; the
+--          path of a step that the attempt has recorded (null: none but times; empty: not known)
 -- gives:   a row for each item that was refused, with what was found; or with `cancel`, if a cancel was requested and there are
 --          steps to undo: then nothing is changed
 -- locks:   the jobs, by id. What has arrived is read under the lock, so no signal is missed: whoever sends one either had the lock
@@ -213,7 +214,7 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.workflow_park_v1(
   p_ids bigint[], p_attempts integer[], p_versions integer[], p_generations integer[], p_untils timestamptz[],
   p_parked_fors text[], p_begun bigint[], p_ons integer[], p_on_kinds text[], p_on_names text[], p_on_settled boolean[],
-  p_worker text, p_undoes boolean[]
+  p_worker text, p_undoes boolean[], p_news text[]
 ) RETURNS TABLE (ord integer, instead text, cancel boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -255,7 +256,7 @@ BEGIN
     due := CASE WHEN (SELECT a.n FROM detent.wait_arrival(j.id, p_on_kinds[first_on : last_on], p_on_names[first_on : last_on],
                                                           p_on_settled[first_on : last_on]) a) IS NOT NULL
                 THEN detent.job_now(j, t) ELSE coalesce(until_at, detent.never()) END;
-    IF detent.attempt_park(j, p_worker, due, p_parked_fors[i], t) THEN
+    IF detent.attempt_park(j, p_worker, due, p_parked_fors[i], p_news[i], t) THEN
       goes_back := goes_back OR due <= detent.job_now(j, t);
       INSERT INTO detent.workflow_wait (job_id, n, kind, name, settled, due_at, tenant)
         SELECT j.id, u.ord - 1, u.kind, u.name, u.settled, until_at, j.tenant
@@ -313,7 +314,7 @@ BEGIN
                 THEN instead END;
   END IF;
   PERFORM detent.workflow_begin(p_job_id, 0, 1);
-  IF detent.attempt_park(j, p_worker, detent.job_now(j, t), '', t) THEN
+  IF detent.attempt_park(j, p_worker, detent.job_now(j, t), '', '', t) THEN
     UPDATE detent.workflow w SET generation = w.generation + 1, payload = p_payload, undoing_since = NULL, undo_cause = NULL
      WHERE w.job_id = p_job_id;
     PERFORM detent.wake_waiters(false);
@@ -322,13 +323,15 @@ BEGIN
 END $$;
 
 -- End the attempt of a job, which is locked, as parked, and delete its wait rows. Gives whether it is pending: a cancel may have been
--- requested.
+-- requested. If the holder has recorded nothing new (no news), it says so, and its steps are not looked through; if it has, one step
+-- is proof. They are looked through only if that step is of an earlier attempt.
 CREATE OR REPLACE FUNCTION detent.attempt_park(
-  j detent.job, p_worker text, p_due_at timestamptz, p_parked_for text, t timestamptz
+  j detent.job, p_worker text, p_due_at timestamptz, p_parked_for text, p_news text, t timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-  progressed boolean := detent.workflow_progressed(j.id, j.attempt);
+  progressed boolean := p_news IS NOT NULL
+    AND (detent.step_is_news(j.id, j.attempt, p_news) OR detent.workflow_progressed(j.id, j.attempt));
   ended      record;
 BEGIN
   IF progressed THEN
