@@ -55,6 +55,7 @@ if _TYPE_CHECKING:
         WorkflowContext,
     )
     from detent.errors import (
+        BeingUndone,
         ChildFailed,
         HistoryFull,
         JobEnded,
@@ -62,6 +63,7 @@ if _TYPE_CHECKING:
         ParkSwallowed,
         StepAmbiguous,
         TokenUsed,
+        UndoRefused,
         WaitOver,
         WaitTimeout,
         WorkflowDrift,
@@ -94,7 +96,7 @@ if _TYPE_CHECKING:
     from detent.model.webhook_records import WebhookRow as Webhook
     from detent.model.webhook_records import WebhookTargetRow as WebhookTarget
     from detent.model.workflow_records import ChildGroupRow as ChildCounts
-    from detent.model.workflow_records import JobTree, SignalSent, TreeNode, Workflow
+    from detent.model.workflow_records import JobTree, SignalSent, TreeNode, Undo, Workflow
     from detent.model.workflow_records import StepRow as RecordedStep
     from detent.model.workflow_records import VersionCount as WorkflowVersion
     from detent.model.workflow_records import WaitRow as WorkflowWait
@@ -127,6 +129,7 @@ __all__ = [
     "AsyncWorker",
     "AsyncWorkflowContext",
     "BatchRun",
+    "BeingUndone",
     "Call",
     "Cancelled",
     "Change",
@@ -206,6 +209,8 @@ __all__ = [
     "Transition",
     "TreeNode",
     "Tx",
+    "Undo",
+    "UndoRefused",
     "Violation",
     "Wait",
     "WaitOver",
@@ -250,6 +255,7 @@ _HOMES = {
     "AsyncWorker": "app.aio_workers.AsyncWorker",
     "AsyncWorkflowContext": "declare.workflow_context.AsyncWorkflowContext",
     "BatchRun": "app.batch_run.BatchRun",
+    "BeingUndone": "errors.BeingUndone",
     "Call": "declare.task.Call",
     "Cancelled": "model.records.Cancelled",
     "Change": "declare.batch.Change",
@@ -329,6 +335,8 @@ _HOMES = {
     "Transition": "lifecycle.definition.Transition",
     "TreeNode": "model.workflow_records.TreeNode",
     "Tx": "declare.context.Tx",
+    "Undo": "model.workflow_records.Undo",
+    "UndoRefused": "errors.UndoRefused",
     "Violation": "model.records.Violation",
     "Wait": "declare.workflow_context.Wait",
     "WaitOver": "errors.WaitOver",

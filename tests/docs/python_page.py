@@ -97,6 +97,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "WrongToken",
         "TokenUsed",
         "WaitOver",
+        "BeingUndone",
+        "UndoRefused",
     ),
     "Records": (
         "AcceptedDelivery",
@@ -118,6 +120,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "JobDetails",
         "JobTree",
         "TreeNode",
+        "Undo",
         "ChildCounts",
         "RecordedStep",
         "SignalSent",

@@ -154,7 +154,20 @@ def test_every_change_takes_actor_and_reason() -> None:
             "next",
         ),
         *("origins", "partitions", "progress", "rates", "reconciliations", "recoveries", "refresh", "report"),
-        *("silent", "state_at", "steps", "targets", "tree", "verify", "versions", "wait", "waits", "where", "why"),
+        *(
+            "silent",
+            "state_at",
+            "steps",
+            "targets",
+            "tree",
+            "preview_undo",
+            "verify",
+            "versions",
+            "wait",
+            "waits",
+            "where",
+            "why",
+        ),
     }
     for verb, arguments in python().items():
         if verb == ("record", "search"):

@@ -52,7 +52,7 @@ Columns = Mapping[str, Source]
 
 _IDS = frozenset({
     *("id", "job_id", "lease_id", "run_id", "entity_id", "sample_id"),
-    *("parent_id", "root_id", "forked_from", "first_id"),
+    *("parent_id", "root_id", "forked_from", "first_id", "undo_of", "undone_by", "undo_id"),
 })  # fmt: skip
 _JSON_TEXT = frozenset({"payload", "metadata", "result"})
 _COLOURS = {

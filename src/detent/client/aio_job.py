@@ -13,7 +13,7 @@ from detent.client.aio_polling import aitems_of, asleep_through
 from detent.client.job import Job, JobSnapshot
 from detent.client.list_page import ListPage
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
 
 __all__ = ["AsyncJob"]
 
@@ -60,14 +60,26 @@ class AsyncJob(JobSnapshot[R]):
         return await asyncio.to_thread(Job.like(self).force, state, actor=actor, reason=reason)
 
     async def settle(
-        self, *, done: bool, result: Any = None, actor: str | None = None, reason: str | None = None
+        self,
+        *,
+        done: bool,
+        result: Any = None,
+        step: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> Moved:
         """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
 
         If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
-        probe is not called for the earlier attempts. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        probe is not called for the earlier attempts.
+
+        Of a workflow, name the `step` that is unknown, or whose undo has failed: the workflow goes on. If `done`, the
+        step is on record with that result, or its undo is; if not, it is called again. `InvalidInput` names the steps
+        that can be settled. `NotUnknown`, `InvalidTransition`, `NotFound`.
         """
-        return await asyncio.to_thread(Job.like(self).settle, done=done, result=result, actor=actor, reason=reason)
+        return await asyncio.to_thread(
+            Job.like(self).settle, done=done, result=result, step=step, actor=actor, reason=reason
+        )
 
     async def replace(
         self, payload: Mapping[str, Any] | str, /, *, actor: str | None = None, reason: str | None = None
@@ -113,6 +125,22 @@ class AsyncJob(JobSnapshot[R]):
         each. `NotFound`.
         """
         return await asyncio.to_thread(Job.like(self).tree)
+
+    async def preview_undo(self) -> list[Undo]:
+        """Return the steps of this workflow that can be undone, in the order in which an undo calls their functions,
+        and whether that has happened. It is read from the record; no code is run. The values of secret steps are
+        redacted. `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).preview_undo)
+
+    async def undo(self, *, actor: str | None = None, reason: str | None = None) -> AsyncJob[Any]:
+        """Undo the steps of a workflow that has ended, also of one that has succeeded. Return the job that does so.
+
+        It is a job of its own, of the same task and queue: it calls the undo functions of the steps, the last one
+        first, and records each call. There is one for each generation of a workflow: asking again returns it.
+        `UndoRefused` if the workflow has not ended (cancel it), or has nothing to undo. `NotFound`.
+        """
+        return AsyncJob.like(await asyncio.to_thread(Job.like(self).undo, actor=actor, reason=reason))
 
     async def why(self) -> str:
         """Explain in one sentence why the job is in its state. `NotFound`."""

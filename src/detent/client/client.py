@@ -157,11 +157,14 @@ class DirectClient:
         *,
         done: bool,
         result: Any = None,
+        step: str | None = None,
         actor: str | None = None,
         reason: str | None = None,
     ) -> Moved:
-        """Record the outcome of a job whose effect is unknown. `NotUnknown`, `InvalidTransition`, `NotFound`."""
-        return settle_job(self._verbs, check_id(job_id), done, result, actor, reason, self._prepared.settings)
+        """Record the outcome of a job whose effect is unknown, or of a step of a workflow. `NotUnknown`,
+        `InvalidTransition`, `NotFound`, `InvalidInput`."""
+        settings = self._prepared.settings
+        return settle_job(self._verbs, check_id(job_id), done, result, actor, reason, settings, step=step)
 
     def signal(
         self,

@@ -20,14 +20,15 @@ from detent.client.job_verbs import (
 )
 from detent.client.list_page import ListPage, check_limit
 from detent.client.polling import event_pages, items_of, pauses_until, sleep_through
-from detent.client.workflow_verbs import new_signal, signal_job
+from detent.client.workflow_verbs import new_signal, signal_job, undo_job
 from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
 from detent.views.job_explanation import explain
+from detent.views.undo_preview import preview_undo
 from detent.views.workflows import steps_of, tree_of
 
 if TYPE_CHECKING:
@@ -270,13 +271,26 @@ class Job(JobSnapshot[R]):
         `InvalidTransition`, `NotFound`."""
         return force_job(self._engine.store, self.id, state, actor, reason, self._engine.settings)
 
-    def settle(self, *, done: bool, result: Any = None, actor: str | None = None, reason: str | None = None) -> Moved:
+    def settle(
+        self,
+        *,
+        done: bool,
+        result: Any = None,
+        step: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Moved:
         """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
 
         If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
-        probe is not called for the earlier attempts. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        probe is not called for the earlier attempts.
+
+        Of a workflow, name the `step` that is unknown, or whose undo has failed: the workflow goes on. If `done`, the
+        step is on record with that result, or its undo is; if not, it is called again. `InvalidInput` names the steps
+        that can be settled. `NotUnknown`, `InvalidTransition`, `NotFound`.
         """
-        return settle_job(self._engine.store, self.id, done, result, actor, reason, self._engine.settings)
+        settings = self._engine.settings
+        return settle_job(self._engine.store, self.id, done, result, actor, reason, settings, step=step)
 
     def replace(
         self, payload: Mapping[str, Any] | str, /, *, actor: str | None = None, reason: str | None = None
@@ -346,6 +360,28 @@ class Job(JobSnapshot[R]):
         """Return this job and the children that it has spawned, and theirs: at most 1,000 jobs, and 100 children of
         each. `NotFound`."""
         return tree_of(self._engine.store, self.id)
+
+    def preview_undo(self) -> list[Undo]:
+        """Return the steps of this workflow that can be undone, in the order in which an undo calls their functions,
+        and whether that has happened. It is read from the record; no code is run. The values of secret steps are
+        redacted. `NotFound`."""
+        return preview_undo(self._engine.store, self.id)
+
+    def undo(self, *, actor: str | None = None, reason: str | None = None) -> Job[Any]:
+        """Undo the steps of a workflow that has ended, also of one that has succeeded. Return the job that does so.
+
+        It is a job of its own, of the same task and queue: it calls the undo functions of the steps, the last one
+        first, and records each call. There is one for each generation of a workflow: asking again returns it.
+        `UndoRefused` if the workflow has not ended (cancel it), or has nothing to undo. `NotFound`.
+        """
+        engine = self._engine
+        undo_id, created = undo_job(engine.store, engine.ids, self.id, actor, reason, engine.settings)
+        (made,) = engine.store.job_get([undo_id])
+        if made is None:
+            raise NotFound("job", str(undo_id))
+        handle = engine.job(made)
+        handle.created = created
+        return handle
 
     def why(self) -> str:
         """Explain in one sentence why the job is in its state. `NotFound`."""

@@ -38,6 +38,7 @@ T = TypeVar("T")
 _DEAD = ("quarantined", "failed")
 _DEBOUNCE_ACTOR = "debounce"
 _DEBOUNCE_ROUNDS_MAX = 10
+_PATH_MAX = 1000
 
 
 def cancel_job(verbs: Verbs, job_id: int, actor: str | None, reason: str | None, settings: Settings) -> Cancelled:
@@ -68,9 +69,18 @@ def force_job(
 
 
 def settle_job(
-    verbs: Verbs, job_id: int, done: bool, result: Any, actor: str | None, reason: str | None, settings: Settings
+    verbs: Verbs,
+    job_id: int,
+    done: bool,
+    result: Any,
+    actor: str | None,
+    reason: str | None,
+    settings: Settings,
+    *,
+    step: str | None = None,
 ) -> Moved:
-    """Record the outcome of a job whose effect is unknown. `NotUnknown`, `InvalidTransition`, `NotFound`."""
+    """Record the outcome of a job whose effect is unknown, or of a step of a workflow. `NotUnknown`,
+    `InvalidTransition`, `NotFound`, `InvalidInput`."""
     who, why = reason_needed(actor, reason, settings, "a reason: how you know the outcome")
     if not isinstance(done, bool):
         raise InvalidInput("done", repr(done)[:80], "True or False")
@@ -78,7 +88,14 @@ def settle_job(
         raise InvalidInput("result", repr(result)[:80], "a result only together with done=True")
     text = None
     if result is not None:
-        text = json_codec.encode(result, field="result", size_max=settings.result_max, depth_max=settings.depth_max)
+        most = settings.result_max if step is None else settings.step_max
+        text = json_codec.encode(result, field="result", size_max=most, depth_max=settings.depth_max)
+    if step is not None:
+        path = json_codec.text(step, field="step", bytes_max=_PATH_MAX).removesuffix("~undo")
+        return moved(verbs.step_settle(job_id, path, done, who, why, text), "settle")
+    if done and verbs.workflow_get([job_id])[0] is not None:
+        found = f"none, but job {job_id} is a workflow"
+        raise InvalidInput("step", found, "the name of the step that was done; its error names it")
     return moved(verbs.effect_settle(job_id, done, who, why, text), "settle")
 
 

@@ -1,4 +1,4 @@
-"""Signals to workflows, on any connection: by id, by key, and together with the start of the workflow."""
+"""The verbs on one workflow: signals, by id, by key, and together with its start; and the undo of its steps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from detent.declare.workflow import check_name
 from detent.errors import InvalidInput, KeyConflict, NotFound
 from detent.model import json_codec
 from detent.model.ids import Ids
-from detent.model.workflow_records import NewSignal, SignalSent
+from detent.model.workflow_records import NewSignal, NewUndo, SignalSent
 from detent.store.contract import Store, Verbs
 from detent.store.jobs.filters import JobSearch
 
-__all__ = ["find_by_key", "new_signal", "signal_job", "signal_or_start"]
+__all__ = ["find_by_key", "new_signal", "signal_job", "signal_or_start", "undo_job"]
+
+_MARK_MAX = 100
+"""Bytes that the mark of an undo may add to the metadata of a job."""
 
 
 def new_signal(
@@ -81,3 +84,21 @@ def signal_or_start(
 def _task_of(verbs: Verbs, job_id: int) -> str | None:
     (row,) = verbs.job_get([job_id])
     return None if row is None else row.task
+
+
+def undo_job(
+    store: Store, ids: Ids, job_id: int, actor: str | None, reason: str | None, settings: Settings
+) -> tuple[int, bool]:
+    """Enqueue a job that undoes the steps of another one; return its id, and whether this call has made it. The worker
+    sees from its metadata that it has a record to read. `UndoRefused`, `NotFound`."""
+    who, why = actor_and_reason(actor, reason, settings)
+    (row,) = store.job_get([job_id])
+    if row is None:
+        raise NotFound("job", str(job_id))
+    before = {} if row.metadata is None else json_codec.decode(row.metadata, field="metadata")
+    most = settings.metadata_max + _MARK_MAX
+    metadata = json_codec.encode({**before, "undo_of": str(job_id)}, field="metadata", size_max=most)
+    cause = f"requested by {who}" if why is None else f"requested by {who}: {why}"
+    (number,), nonce = ids.take(1), ids.nonce()
+    started = unwrap(store.undo_start(NewUndo(job_id=job_id, id=number, nonce=nonce, cause=cause, metadata=metadata)))
+    return started.undo_id, started.created

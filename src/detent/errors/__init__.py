@@ -31,6 +31,8 @@
     │   ├── HistoryFull           a workflow has recorded as much as it can
     │   ├── WorkflowDrift         the code of a workflow does not fit its record
     │   ├── ParkSwallowed         the function of a workflow went on although it was parked
+    │   ├── UndoRefused           the steps of a job cannot be undone by another job
+    │   ├── BeingUndone           another job undoes the steps of the job
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              a value is not allowed (also a ValueError)
     │   ├── InvalidPayload        a value cannot be stored as JSON
@@ -111,6 +113,7 @@ from detent.errors.runs import (
 )
 from detent.errors.webhooks import WrongSignature
 from detent.errors.workflows import (
+    BeingUndone,
     ChildFailed,
     HistoryFull,
     JobEnded,
@@ -119,6 +122,7 @@ from detent.errors.workflows import (
     StepAmbiguous,
     TokenUsed,
     UndoFailed,
+    UndoRefused,
     WaitOver,
     WaitTimeout,
     WorkflowDrift,
@@ -130,6 +134,7 @@ __all__ = [
     "TABLE",
     "AlreadyCommitted",
     "BatchChanged",
+    "BeingUndone",
     "ChildFailed",
     "Codes",
     "DatabaseBusy",
@@ -184,6 +189,7 @@ __all__ = [
     "TokenUsed",
     "TransitionRace",
     "UndoFailed",
+    "UndoRefused",
     "UnknownState",
     "UnknownTask",
     "WaitOver",
@@ -459,4 +465,6 @@ TABLE: dict[type[DetentError], Codes] = {
     WrongToken: Codes("DT080", 401, 4),
     TokenUsed: Codes("DT081", 409, 4),
     WaitOver: Codes("DT082", 409, 4),
+    UndoRefused: Codes("DT083", 409, 4),
+    BeingUndone: Codes("DT084", 409, 4),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from detent.errors.base import DetentError, Refused, essence
 
 __all__ = [
+    "BeingUndone",
     "ChildFailed",
     "HistoryFull",
     "JobEnded",
@@ -15,6 +16,7 @@ __all__ = [
     "StepAmbiguous",
     "TokenUsed",
     "UndoFailed",
+    "UndoRefused",
     "WaitOver",
     "WaitTimeout",
     "WorkflowDrift",
@@ -186,6 +188,32 @@ class UndoFailed(DetentError):
         return (
             f"the undo of step {self.path!r} of job {self.job_id} failed: {self.why}; "
             f"mend the cause and retry the job: its undo goes on with this step"
+        )
+
+
+@dataclass(eq=False)
+class UndoRefused(Refused):
+    """The steps of a job cannot be undone by another job."""
+
+    job_id: int
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"the steps of job {self.job_id} cannot be undone: {self.found}; {self.allowed}"
+
+
+@dataclass(eq=False)
+class BeingUndone(Refused):
+    """A job cannot be retried while another job undoes its steps."""
+
+    job_id: int
+    undo_id: int
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} cannot be retried: job {self.undo_id} undoes its steps and has not succeeded yet; "
+            f"wait for it (detent jobs why {self.undo_id}), or retry that one if it has stopped"
         )
 
 

@@ -18,18 +18,19 @@ from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.lifecycle.definition import Lifecycle
 from detent.model.service_records import ScheduleRow
-from detent.model.workflow_records import StepRow, Workflow
+from detent.model.workflow_records import StepRow, Undo, Workflow
 from detent.schedule.cron import explain_cron
 
 __all__ = ["IDS", "LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
 
 IDS = frozenset({
     *("id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"),
-    *("parent_id", "root_id", "forked_from", "first_id"),
+    *("parent_id", "root_id", "forked_from", "first_id", "undo_of", "undone_by", "undo_id"),
 })  # fmt: skip
 _JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
 _JSON_TEXT_OF: dict[type[msgspec.Struct], frozenset[str]] = {
     StepRow: frozenset({"value"}),
+    Undo: frozenset({"value"}),
     Workflow: frozenset({"status"}),
 }
 """More of them in these records; elsewhere the names mean something else."""

@@ -242,9 +242,9 @@ class QueueDepth(Struct, frozen=True):
 class DeadGroup(Struct, frozen=True, kw_only=True):
     """Dead jobs of one task and queue that died of the same cause.
 
-    `reason`: why there is no further attempt (`attempts used up`, `fatal`, `unknown`, `forced`). `kind`: the class of
-    the exception, or the first words of the error if it names none. `attempts`: the attempts at all of them together.
-    `sample_id`: the newest of them.
+    `reason`: why there is no further attempt (`attempts used up`, `fatal`, `unknown`, `undo failed`, `forced`). `kind`:
+    the class of the exception, or the first words of the error if it names none. `attempts`: the attempts at all of
+    them together. `sample_id`: the newest of them.
     """
 
     task: str

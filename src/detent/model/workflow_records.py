@@ -17,6 +17,7 @@ __all__ = [
     "JobTree",
     "NewSignal",
     "NewStep",
+    "NewUndo",
     "NewWait",
     "Park",
     "Parked",
@@ -31,7 +32,9 @@ __all__ = [
     "StepRecorded",
     "StepRow",
     "TreeNode",
+    "Undo",
     "UndoBegun",
+    "UndoStarted",
     "VersionCount",
     "WaitOn",
     "WaitPage",
@@ -145,6 +148,10 @@ class WorkflowHistory(Struct, frozen=True):
     forked_from: int | None = None
     suspect: bool = False
     """Whether an earlier attempt was in a process that died or was held, so that the job may be the cause."""
+    undo_of: int | None = None
+    """The job whose steps this one undoes."""
+    undone: bool = False
+    """Whether all steps of this generation were undone, by the workflow itself or by another job."""
 
 
 class WaitOn(Struct, frozen=True):
@@ -303,6 +310,37 @@ class UndoBegun(Struct, frozen=True):
     cause: str
 
 
+class NewUndo(Struct, frozen=True, kw_only=True):
+    """A job that is to undo the steps of another one. `cause` is for people."""
+
+    job_id: int  # whose steps
+    id: int  # of the new job
+    nonce: int
+    cause: str
+    metadata: str | None = None
+
+
+class UndoStarted(Struct, frozen=True):
+    """The job `undo_id` undoes the steps of the job; `created` is False if it was there before."""
+
+    job_id: int
+    undo_id: int
+    created: bool
+
+
+class Undo(Struct, frozen=True, kw_only=True):
+    """A step that can be undone. `done_at` is when it was recorded, `undone_at` when its undo was, if it has been.
+    The value of a secret step is redacted. `by_hand`: a person has settled the undo as done."""
+
+    path: str
+    name: str
+    value: str | None
+    done_at: datetime
+    secret: bool = False
+    undone_at: datetime | None = None
+    by_hand: bool = False
+
+
 class ChildGroupRow(Struct, frozen=True, kw_only=True):
     """A group of children of a workflow. `failed` counts failed and cancelled ones, `dead` those in quarantine."""
 
@@ -340,7 +378,10 @@ class WaitPage(Struct, frozen=True):
 
 
 class WorkflowRow(Struct, frozen=True, kw_only=True):
-    """A workflow that has recorded something. `parked_at` and `parked_for` are None unless it is parked now."""
+    """A workflow that has recorded something. `parked_at` and `parked_for` are None unless it is parked now.
+
+    Its steps are being undone since `undoing_since`, because of `undo_cause`, and were all undone at `undone_at`: by
+    itself, or by the job `undone_by`, of which it is the `undo_of`."""
 
     job_id: int
     version: int
@@ -355,6 +396,10 @@ class WorkflowRow(Struct, frozen=True, kw_only=True):
     parked_for: str | None
     due_at: datetime | None
     undoing_since: datetime | None
+    undo_cause: str | None = None
+    undo_of: int | None = None
+    undone_by: int | None = None
+    undone_at: datetime | None = None
 
 
 class WorkflowSearch(Struct, frozen=True, kw_only=True):
@@ -401,6 +446,10 @@ class Workflow(Struct, frozen=True, kw_only=True):
     depth: int = 0
     forked_from: int | None = None
     undoing_since: datetime | None = None
+    undo_cause: str | None = None
+    undo_of: int | None = None
+    undone_by: int | None = None
+    undone_at: datetime | None = None
     status: str | None = None
     unread: int | None = None
 

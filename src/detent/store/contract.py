@@ -21,10 +21,12 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
   3. a cancel was requested (outcome cancelled without one is released), or an ops run expired before it began
-                                                → cancelled
+                                                → cancelled; unless the workflow is undoing its own steps and has not
+                                                  finished: that goes on
   4. outcome released, snoozed, throttled or parked; or expired, the first five times in the life of a job, but at most
      attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
-  5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed if the job has no dead letters
+  5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed if the job has no dead letters. If it was undoing
+                                                  steps and has not finished: quarantined, reason `undo failed`
   6. otherwise                                  → pending after `delay` (expired: at once)
 Row effects: pending gets its ready row (due now) or waiting row (due later), due_at = now + delay; quarantined gets its
 dead row; states other than pending get finished_at = now. job.error is the error if the job comes to rest, else NULL.
@@ -74,6 +76,7 @@ from detent.store.verb import catalogue_of
 from detent.store.webhooks.contract import WebhookVerbs
 from detent.store.workers.contract import WorkerVerbs
 from detent.store.workflows.contract import WorkflowVerbs
+from detent.store.workflows.contract_undo import UndoVerbs
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]
 
@@ -97,6 +100,7 @@ class Verbs(
     TokenVerbs,
     WebhookVerbs,
     WorkflowVerbs,
+    UndoVerbs,
     GraphVerbs,
     Protocol,
 ):

@@ -42,12 +42,26 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case "running":
             return _why_running(verbs, row)
         case "succeeded":
-            return f"it succeeded with {_attempt(row)}"
+            return f"it succeeded with {_attempt(row)}{_undone(verbs, row)}"
         case "cancelled":
-            return _why_cancelled(verbs, row)
+            return _why_cancelled(verbs, row) + _undone(verbs, row)
         case _:
             dead = "dead (quarantined)" if row.state == "quarantined" else row.state
-            return f"it is {dead} after {_attempt(row)}: {essence(row.error) or 'no error recorded'}"
+            said = essence(row.error) or "no error recorded"
+            return f"it is {dead} after {_attempt(row)}: {said}{_undone(verbs, row)}"
+
+
+def _undone(verbs: Verbs, row: JobRow) -> str:
+    """Return what became of the steps of a workflow that has ended, if they were undone."""
+    (found,) = verbs.workflow_get([row.id])
+    if found is None:
+        return ""
+    if found.undo_of is not None:
+        return f"; it undoes the steps of job {found.undo_of}"
+    by = "" if found.undone_by is None else f" by job {found.undone_by}"
+    if found.undone_at is not None:
+        return f"; its steps were undone{by} at {found.undone_at.isoformat()}"
+    return f"; its steps are being undone{by}" if by else ""
 
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:

@@ -60,6 +60,10 @@ def _workflow(row: JobRow, found: WorkflowRow | None, status: str | None) -> Wor
         depth=0 if found is None else found.depth,
         forked_from=None if found is None else found.forked_from,
         undoing_since=None if found is None else found.undoing_since,
+        undo_cause=None if found is None else found.undo_cause,
+        undo_of=None if found is None else found.undo_of,
+        undone_by=None if found is None else found.undone_by,
+        undone_at=None if found is None else found.undone_at,
         status=status,
     )
 

@@ -133,7 +133,7 @@ class _CheckContext(Surface):
         """Stop: children are not on record."""
         raise _Reached("a child")
 
-    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+    def why_in_doubt(self, begun: StepBegun | None, path: str) -> str | None:
         """Return None: it is not asked."""
         return None
 

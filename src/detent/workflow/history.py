@@ -36,6 +36,7 @@ class StepHistory:
         """How many steps this attempt has recorded, apart from times."""
         self._rows: dict[str, StepRow] = {}
         self._present: dict[str, int] = {}
+        self._undo_seqs: dict[str, int] = {}
         self._begun: dict[str, StepBegun] = {}
         self._sequences: dict[str, list[int]] = defaultdict(list)
         self._by_seq: dict[int, StepRow] = {}
@@ -44,6 +45,8 @@ class StepHistory:
         self._in_flight: dict[str, set[str]] = defaultdict(set)
         self._asked: set[str] = set()
         self._unseen: set[str] = set()
+        self.is_limited = True
+        """Whether a generation can be full. An undo goes on all the same."""
         self._bytes = 0
         self._seq = 0
 
@@ -63,6 +66,8 @@ class StepHistory:
     def _add(self, row: StepRow) -> None:
         self._rows[row.path] = row
         self._present[row.path] = row.seq
+        if row.undo and row.error is None:
+            self._undo_seqs[row.path] = row.seq
         self._seq = max(self._seq, row.seq)
         self._bytes += len(row.value or "") + len(row.error or "")
         if _AUXILIARY not in row.path:
@@ -128,8 +133,17 @@ class StepHistory:
             self.last_at = at
 
     def seq_of(self, path: str) -> int:
-        """Return the number of a step that is on record."""
-        return self._present[path]
+        """Return the number of a step that is on record and has an undo."""
+        return self._undo_seqs[path]
+
+    def undoable(self) -> list[str]:
+        """Return the steps that were on record when the attempt began, and have an undo and a value."""
+        return [row.path for row in self._rows.values() if row.undo and row.kind != "scope" and row.error is None]
+
+    @property
+    def has_undo(self) -> bool:
+        """Whether a step on record, or one inside a scope on record, has an undo."""
+        return bool(self._undo_seqs)
 
     def begun(self, path: str) -> StepBegun | None:
         """Return what is known of a step that was begun and not recorded."""
@@ -171,9 +185,9 @@ class StepHistory:
 
     def next_seq(self) -> int:
         """Return the number of the next record. `HistoryFull`."""
-        if len(self._present) >= _STEPS_MAX:
+        if self.is_limited and len(self._present) >= _STEPS_MAX:
             raise HistoryFull(self.job_id, f"{len(self._present):,} steps", f"{_STEPS_MAX:,}")
-        if self._bytes >= _BYTES_MAX:
+        if self.is_limited and self._bytes >= _BYTES_MAX:
             raise HistoryFull(self.job_id, f"{self._bytes:,} bytes", f"{_BYTES_MAX:,} bytes")
         self._seq += 1
         return self._seq
@@ -181,6 +195,8 @@ class StepHistory:
     def recorded(self, step: NewStep, done_at: datetime | None) -> None:
         """Note that a step is on record now, or will be with the next one."""
         self._present[step.path] = step.seq
+        if step.undo:
+            self._undo_seqs[step.path] = step.seq
         self._bytes += len(step.value or "") + len(step.error or "")
         self._begun.pop(step.path, None)
         self.recorded_now += step.kind not in _TIMES

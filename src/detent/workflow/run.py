@@ -70,6 +70,9 @@ class WorkflowRun:
         self.replays_only = False
         """Whether the function may only come to steps on record, so that their undo functions are known."""
         self.undoables: dict[str, Undoable] = {}
+        self.folded: set[str] = set()
+        """Scopes on record with steps that can be undone. Those steps are not in `undoables`."""
+        self.stops_when_cancelled = True
         self.parking: list[PendingWait] = []
         """The waits for which the attempt ends; empty while it goes on."""
         self.continues_with: str | None = None
@@ -100,7 +103,8 @@ class WorkflowRun:
             caught = [path for path, (where, _) in self._failed.items() if where[: len(branch)] == branch]
             for path in caught:
                 self._pending.append(replace(self._failed.pop(path)[1], seq=self.history.next_seq()))
-        self.context.raise_if_cancelled()
+        if self.stops_when_cancelled:
+            self.context.raise_if_cancelled()
 
     def ask(
         self, scope: str, name: str, key: str | int | None = None, *, lazy: bool = False
@@ -118,6 +122,12 @@ class WorkflowRun:
         if self.options.drift == "refuse":
             raise drift
         self.context.event(str(drift), level="warning", key=f"drift/{self.history.generation}/{path}")
+
+    def replay(self) -> None:
+        """Let the function come only to steps on record, so that their undo functions are known."""
+        self.replays_only = True
+        self.stops_when_cancelled = False
+        self.history.is_limited = False
 
     def stop_replay(self) -> None:
         """End the function if it may only come to steps on record."""
@@ -351,9 +361,14 @@ class WorkflowRun:
             until=until,
             parked_for=", ".join(dict.fromkeys(one.words for one in self.parking))[:500],
             begun_after=begun_after,
-            undoes=bool(self.undoables) and self.options.undo == "on_failure",
+            undoes=self.can_undo and self.cause is None and self.options.undo == "on_failure",
             news=self.news,
         )
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether steps on record have an undo."""
+        return bool(self.undoables) or self.history.has_undo
 
     def suspend(self, wait: PendingWait) -> ParkAttempt:
         """Note that the attempt ends because of this wait; return what to raise."""

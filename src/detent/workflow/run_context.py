@@ -74,6 +74,6 @@ class RunContext(Protocol):
         """Return a child as a job."""
         ...
 
-    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+    def why_in_doubt(self, begun: StepBegun | None, path: str) -> str | None:
         """Return why a step that is not on record may have had its effect; None if there is no doubt."""
         ...

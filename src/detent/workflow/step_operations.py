@@ -11,7 +11,7 @@ from detent.declare.workflow import Step, is_async
 from detent.errors import DetentError, InvalidInput, InvalidPayload
 from detent.model import json_codec
 from detent.model.workflow_records import NewStep, StepKind, StepRow
-from detent.workflow.requests import CallFunction, Do, Operation, Pause, Transact
+from detent.workflow.requests import CallFunction, Do, Operation, Pause, ReplayEnded, Transact
 from detent.workflow.run import CONTROL, WorkflowRun
 from detent.workflow.wait_operations import WaitOperations
 
@@ -123,14 +123,15 @@ class StepOperations:
             else:
                 yield from waits.sleep_at(f"{path}~retry{tries}", words, lasts=delay)
             tries += 1
-            self._context.raise_if_cancelled()
+            if self._run.stops_when_cancelled:
+                self._context.raise_if_cancelled()
 
     def _delay(self, asked: AskedStep, tries: int, error: Exception) -> float | None:
         """Return the seconds after which the step is called again; None if its error goes on."""
         retry = asked.step.retry
         if retry is None or tries >= retry.attempts_max or isinstance(error, CONTROL) or not retry.covers(error):
             return None
-        if self._context.cancelled or self._run.is_fatal(error):
+        if (self._context.cancelled and self._run.stops_when_cancelled) or self._run.is_fatal(error):
             return None
         delay = retry.delay(tries, self._context.chance())
         self._context.event(
@@ -145,13 +146,15 @@ class StepOperations:
         store, path = self._context.store, asked.path
         with self._run.lock:
             before = self._run.history.begun(path)
-            new = self._run.new(path, "call", self._scope, value="null")
+            new = self._run.new(
+                path, "call", self._scope, value="null", secret=asked.step.secret, undo=asked.step.undo is not None
+            )
 
         def begin() -> str | None:
             (answer,) = store.step_begin([new])
             if isinstance(answer, DetentError):
                 raise answer
-            return self._context.why_in_doubt(before)
+            return self._context.why_in_doubt(before, path)
 
         doubt = yield Do(begin)
         if doubt is None:
@@ -205,9 +208,14 @@ class StepOperations:
         """Return the path of a scope that the function enters, and its record if it has ended."""
         self._run.begin("scope")
         path, row = self._run.ask(self._scope, name)
+        if self._run.replays_only:
+            # Steps inside are needed too. Whether the scope has ended is found out at its end.
+            row = None
+        elif row is None:
+            self._run.check_new(self._scope, path)
+        elif row.undo:
+            self._run.folded.add(path)
         if row is None:
-            if not self._run.replays_only:
-                self._run.check_new(self._scope, path)
             self._run.enter_scope(path)
         return path, row
 
@@ -218,10 +226,15 @@ class StepOperations:
     def end_scope(self, path: str, fn: Callable[..., Any], value: Any) -> Operation[Any]:
         """Record the value of a scope."""
         self._run.begin("scope")
+        if self._run.replays_only:
+            if (row := self._run.history.find(path)) is None:
+                raise ReplayEnded
+            return self._run.adopt(path, row.value, row.error, _SCOPE, fn)
         text = self._run.encoded(value, path)
         with self._run.lock:
             beside = self._run.is_beside(self._scope, path)
-            new = self._run.new(path, "scope", self._scope, beside=beside, value=text)
+            undo = any(one.startswith(f"{path}/") for one in (*self._run.undoables, *self._run.folded))
+            new = self._run.new(path, "scope", self._scope, beside=beside, undo=undo, value=text)
         answer = yield from self._run.record(new)
         with self._run.lock:
             self._run.history.end_scope(path)

@@ -139,6 +139,31 @@ def a_signal_that_was_taken_twice(owner: Owner, life: Life) -> None:
     )
 
 
+@corrupts("undos_follow_their_steps", row("workflow_step", "undo", "/b~undo"), heals=False)
+def steps_that_were_undone_in_the_wrong_order(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{workflow_step}} SET seq = 9 WHERE job_id = {life['undo']} AND path = 'b~undo'")
+
+
+@corrupts("undos_follow_their_steps", row("workflow_step", "undo", "/b~undo"), heals=False)
+def an_undo_of_a_step_without_one(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{workflow_step}} SET undo = undo <> undo WHERE job_id = {life['bought']} AND path = 'b'")
+
+
+@corrupts("undos_follow_their_steps", row("workflow_step", "undo", "/b~undo"), heals=False)
+def an_undo_of_a_step_that_is_not_there(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{workflow_step}} WHERE job_id = {life['bought']} AND path = 'b'")
+
+
+@corrupts("undos_follow_their_steps", row("workflow", "undo"), heals=False)
+def an_undo_that_its_job_does_not_name(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{workflow}} SET undone_by = NULL WHERE job_id = {life['bought']}")
+
+
+@corrupts("undos_follow_their_steps", row("workflow", "flow"), heals=False)
+def undone_by_a_job_that_undoes_another(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{workflow}} SET undone_by = {life['undo']} WHERE job_id = {life['flow']}")
+
+
 @corrupts("no_row_is_orphaned", of_nobody("workflow"), heals=False)
 def a_workflow_of_nobody(owner: Owner, life: Life) -> None:
     owner.plant(f"INSERT INTO {{workflow}} (job_id, version, root_id, depth) VALUES ({GHOST}, 1, {GHOST}, 0)")

@@ -12,6 +12,7 @@ from detent.model.limit_records import NewLimit
 from detent.model.ops_records import NewOpsRun, OpsEnd
 from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob
 from detent.model.service_records import NewOperation, NewSchedule, TaskTimes
+from detent.model.workflow_records import NewUndo
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.alerts.sample_policies import policy
@@ -186,6 +187,16 @@ def _workflows(life: Life) -> None:
     held = life.claim("woken")
     life.give([park(store, held, signal("go"))])
     life.give([send(store, held.job_id, "go")])
+    life.enqueue("bought")
+    held = life.claim("bought")
+    life.give(store.step_record([step(held, name, seq=n, undo=True) for n, name in enumerate(("a", "b"), start=1)]))
+    life.give(store.job_finish([Finish(held.job_id, held.attempt)], "ana"))
+    life.ids["undo"] = undo = store.ids_reserve(1)
+    life.give([store.undo_start(NewUndo(job_id=held.job_id, id=undo, nonce=1, cause="ana"))])
+    held = life.claim("bought")
+    undos = [step(held, path, seq=n, kind="undo") for n, path in enumerate(("b~undo", "a~undo", "~undone"), start=3)]
+    life.give(store.step_record(undos))
+    life.give(store.job_finish([Finish(held.job_id, held.attempt)], "ana"))
 
 
 def _running_ones(life: Life) -> None:

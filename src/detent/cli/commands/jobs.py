@@ -222,13 +222,17 @@ def executions(session: Session, app: Detent, job_id: str) -> None:
 @job_id_argument
 @flag("--done/--not-done", "Whether the side effect has happened (required).")
 @option("--result", "Result to store, with --done.", "JSON")
+@option("--step", "The step of a workflow that is unknown, or whose undo has failed.", "STEP")
 @required_reason_option
 @click.pass_obj
-def settle(session: Session, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
+def settle(session: Session, job_id: str, done: bool | None, result: str | None, step: str | None, reason: str) -> int:
     """Record the outcome of a job whose side effect is unknown.
 
     For a quarantined job with the reason `unknown`: its worker was lost after the job had begun to act. With --done
     the job succeeds; with --not-done it runs again.
+
+    A workflow goes on after its --step is settled: with --done the step, or its undo, is on record; with --not-done it
+    is called again.
     """
     if done is None:
         raise click.UsageError("Give the outcome: --done or --not-done.")
@@ -237,7 +241,9 @@ def settle(session: Session, job_id: str, done: bool | None, result: str | None,
     value = None if result is None else json_codec.decode(result, field="--result")
     with session.open() as app:
         return act_on_ids(
-            session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state
+            session,
+            (job_id,),
+            lambda one: app.jobs.get(one).settle(done=done, result=value, step=step, reason=reason).state,
         )
 
 

@@ -19,13 +19,13 @@ from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
-    from detent.model.workflow_records import StepRow, Workflow
+    from detent.model.workflow_records import StepRow, Undo, Workflow
 
 __all__ = ["workflows"]
 
 workflows = Group(
     "workflows",
-    help="List and examine workflows, and send them signals.",
+    help="List and examine workflows, send them signals, and undo them.",
     examples=("detent workflows list --state parked", "detent workflows signal 17 decision '{\"approved\": true}'"),
 )
 job_id_argument = click.argument("job_id", metavar="ID")
@@ -193,6 +193,38 @@ def steps(session: Session, app: Detent, job_id: str, at: datetime | None, **cho
     session.show_rows(rows, columns, empty="no steps on record", objects=map(_step_object, rows))
 
 
+@workflows.command("preview-undo")
+@job_id_argument
+@with_app
+def preview_undo(session: Session, app: Detent, job_id: str) -> None:
+    """List the steps that an undo would undo, in its order.
+
+    It is read from the record; no code is run. UNDONE says when a step was undone.
+    """
+    job = app.jobs.get(job_id)
+    rows = redaction_of(app).of_job(job.id, job.preview_undo())
+    columns = output.columns("path", "value", ("RECORDED", "done_at"), ("UNDONE", "undone_at"))
+    session.show_rows(rows, columns, empty="no step on record has an undo", objects=map(_undo_object, rows))
+
+
+@workflows.command()
+@job_id_argument
+@reason_option
+@with_app
+def undo(session: Session, app: Detent, job_id: str, reason: str | None) -> None:
+    """Undo the steps of a workflow that has ended.
+
+    Also of one that has succeeded. A job of its own calls the undo functions, the last step first; a worker of the
+    workflow's queue runs it. `preview-undo` lists them before. Cancel a workflow that has not ended.
+    """
+    job = app.jobs.get(job_id).undo(reason=reason)
+    known = "" if job.created else " (it was there already)"
+    session.answer(
+        {"id": str(job.id), "undo_of": str(app.jobs.get(job_id).id), "created": job.created, "state": job.state},
+        f"job {job.id} undoes the steps of job {line(job_id)}{known}",
+    )
+
+
 @workflows.command()
 @job_id_argument
 @with_app
@@ -222,6 +254,10 @@ def _object(row: Workflow) -> dict[str, Any]:
 
 
 def _step_object(row: StepRow) -> dict[str, Any]:
+    return output.to_object(row, value=None if row.value is None else output.stored_json(row.value))
+
+
+def _undo_object(row: Undo) -> dict[str, Any]:
     return output.to_object(row, value=None if row.value is None else output.stored_json(row.value))
 
 

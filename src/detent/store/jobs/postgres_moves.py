@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
+from detent.errors import AlreadyCommitted, BeingUndone, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.model.records import Cancelled, Moved
 from detent.store.jobs.move_rules import moved_to, undeclared
 from detent.store.postgres.statement import Row, Statement, numbers
@@ -14,7 +14,7 @@ __all__ = ["PostgresMoves", "job_cancel", "job_retry"]
 
 _CANCEL = "SELECT ord, state, committed_attempt, refused FROM detent.job_cancel_v1(%s::bigint[], %s::text, %s::text)"
 _RETRY = """
-SELECT ord, from_state, moved, run_state, busy_run_id, carried_run_id
+SELECT ord, from_state, moved, run_state, busy_run_id, carried_run_id, undo_id
   FROM detent.job_retry_v2(%s::bigint[], %s::text, %s::text, %s::boolean)
 """
 _DISCARD = """
@@ -70,11 +70,14 @@ def _retried(
     run_state: str | None,
     busy_run_id: int | None,
     carried_run_id: int | None,
+    undo_id: int | None,
 ) -> Moved | DetentError:
     if busy_run_id is not None:
         return RunBusy(busy_run_id, f"a retry of job {job_id}", "a rollback was asked for")
     if carried_run_id is not None:
         return PartOfRun(job_id, carried_run_id)
+    if undo_id is not None:
+        return BeingUndone(job_id, undo_id)
     return _moved(job_id, "pending", state, moved, run_state)
 
 

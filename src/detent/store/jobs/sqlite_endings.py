@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost, NotFound
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
+from detent.store.jobs.sqlite_ending_rules import End, UnfinishedUndo, abort, count_anew, give_back
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.limits.sqlite_claim_room import SqliteLimitRoom
 from detent.store.sqlite.verb_base import Job, ids_json, micros
@@ -97,9 +98,17 @@ _SPARED_AS_EXPIRED = """
 SELECT job_id, count(*) FROM detent_execution
  WHERE job_id IN (SELECT value FROM json_each(?)) AND outcome = 'expired' AND NOT counted GROUP BY job_id
 """
+# Steps are being undone, and not all of them are; of the workflow itself, or of another job.
+_UNDO_UNFINISHED = """
+SELECT w.job_id, CASE WHEN w.undo_of IS NULL THEN 'own' ELSE 'other' END
+  FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
+ WHERE w.undoing_since IS NOT NULL AND NOT EXISTS (
+   SELECT 1 FROM detent_workflow_step s
+    WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.path = '~undone')
+"""
 # Times are no progress.
 _PROGRESSED = """
-SELECT w.job_id, w.undoing_since IS NOT NULL
+SELECT w.job_id
   FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
  CROSS JOIN detent_job j ON j.id = w.job_id
  WHERE EXISTS (SELECT 1 FROM detent_workflow_step s
@@ -132,8 +141,6 @@ DELETE FROM detent_lease
 _WATCHED = "SELECT watched_at, gap_from, gap_to FROM detent_watch"
 _GAP_MIN = micros(5)
 
-_MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
-_GIVEN_BACK = ("released", "snoozed", "throttled", "parked")
 _NOT_THE_CALLERS = ("done", "expired", "parked")
 _EXPIRED_FREE_MAX = 5
 """Maximum number of expired attempts of a job that do not count, by rule 4 of the contract."""
@@ -157,22 +164,6 @@ class Holding(NamedTuple):
     def seconds(self) -> float:
         """For how many seconds the lease lasted when that was read."""
         return (self.expires_at - self.at) / 1_000_000
-
-
-class _End(NamedTuple):
-    """An attempt that ends without success, and the next state of its job."""
-
-    job: Job
-    worker: str
-    at: int
-    outcome: Outcome
-    error: str | None
-    state: str
-    due_at: int
-    spared: int
-    dead_reason: str | None
-    expires_at: int | None
-    suspect: bool
 
 
 class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
@@ -283,25 +274,35 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         now: int,
         *,
         due_at: int | None = None,
-        progressed: dict[int, bool] | None = None,
-    ) -> _End:
+        progressed: set[int] | None = None,
+    ) -> End:
         """End an attempt by the rules, without checking who asks. A parked job is due at `due_at`. `progressed` is the
         answer of `_progressed`, if it is known."""
         is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
         if progressed is None:
             progressed = self._progressed([job.id])
         if job.id in progressed:
-            job = _counted_anew(job, undoing=progressed[job.id] and item.outcome in _MAY_BE_UNKNOWN)
-        end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)
+            job = count_anew(job)
+        undo = UnfinishedUndo(self._undo_unfinished([job], fatal=item.fatal).get(job.id), job.id in progressed)
+        end = give_back(job, item, worker, now) if is_committed else abort(job, item, worker, now, undo)
         if due_at is not None and end.outcome == "parked" and end.state == "pending":
             end = end._replace(due_at=max(due_at, end.at), expires_at=None)
         self._end([end])
         return end
 
-    def _progressed(self, ids: Iterable[int]) -> dict[int, bool]:
-        """Return those of these jobs that are workflows whose running attempt has recorded anything but times, and
-        whether their steps are being undone."""
-        return {job_id: bool(undoing) for job_id, undoing in self._db.rows(_PROGRESSED, (ids_json(ids),))}
+    def _progressed(self, ids: Iterable[int]) -> set[int]:
+        """Return those of these jobs that are workflows whose running attempt has recorded anything but times."""
+        return {job_id for (job_id,) in self._db.rows(_PROGRESSED, (ids_json(ids),))}
+
+    def _undo_unfinished(self, jobs: Sequence[Job], *, fatal: bool = False) -> dict[int, str]:
+        """Return those of these jobs that are undoing steps, `own` or `other`, and have not finished. It is asked only
+        where it matters: a cancel was requested, or there is no further attempt."""
+        asked = [
+            job.id
+            for job in jobs
+            if fatal or job.cancel_requested_at is not None or job.attempt - job.spared >= job.attempts_max
+        ]
+        return dict(self._db.rows(_UNDO_UNFINISHED, (ids_json(asked),))) if asked else {}
 
     def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         return self._reap(limit, None, grace)
@@ -343,15 +344,17 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(job.id for job in jobs),)))
         committed: dict[int, int] = dict(self._db.rows(_COMMITTED_BEFORE, (ids_json(job.id for job in jobs),)))
         progressed = self._progressed(job.id for job in jobs)
-        ends: list[_End] = []
+        undo = self._undo_unfinished(jobs)
+        ends: list[End] = []
         for found in jobs:
-            job = _counted_anew(found, undoing=progressed[found.id]) if found.id in progressed else found
+            job = count_anew(found) if found.id in progressed else found
             late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
             if job.id in committed:
-                ends.append(_given_back(job, late, job.lease_worker, now))
+                ends.append(give_back(job, late, job.lease_worker, now))
                 continue
             free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
-            ends.append(_aborted(job, late, job.lease_worker, now, free=free))
+            unfinished = UnfinishedUndo(undo.get(job.id), job.id in progressed)
+            ends.append(abort(job, late, job.lease_worker, now, unfinished, free=free))
         self._end(ends)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
@@ -405,7 +408,7 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         """Return the state that this attempt led to, if it ended with this outcome."""
         return next((str(state) for found, state in self._db.rows(_ENDED, (job_id, attempt)) if found == outcome), None)
 
-    def _end(self, ends: Sequence[_End]) -> None:
+    def _end(self, ends: Sequence[End]) -> None:
         """Write attempts that did not succeed: execution row, job row, and the row of its next state."""
         for job, worker, at, outcome, error, state, due_at, spared, reason, expires_at, suspect in ends:
             back = state == "pending"
@@ -442,64 +445,3 @@ def _json(value: object) -> str:
 
 def _committed_by(job: Job | None, attempt: int) -> bool:
     return job is not None and job.state == "running" and job.attempt == attempt and job.committed_at is not None
-
-
-def _given_back(job: Job, item: Abort, worker: str, now: int) -> _End:
-    """Apply rule 1 of the contract for an earlier attempt that has committed."""
-    at = max(now, job.last_at)
-    return _End(
-        job, worker, at, "released", item.error, "pending", at, job.spared + 1, None, job.expires_at, item.suspect
-    )
-
-
-def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
-    """Apply the first of rules 2 to 6 of the contract that fits. `free`: it expired, and rule 4 does not count it."""
-    at = max(now, job.last_at)
-    if item.outcome == "cancelled" and job.cancel_requested_at is None:
-        item = replace(item, outcome="released")
-    if item.begun_after is not None and job.leased_at is not None:
-        known_at = at if job.started_at is None else job.started_at
-        begun_at = min(known_at, job.leased_at + int(item.begun_after * 1_000_000))
-        job = job._replace(started_at=max(job.leased_at, begun_at))
-    outcome, spared, reason = item.outcome, job.spared, None
-    used = job.attempt - job.spared
-    expires_at = job.expires_at
-    free |= outcome in _GIVEN_BACK
-    if outcome == "unknown" or (outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
-        asked = job.effect_evidence == "probe" and not item.fatal
-        if asked and (outcome == "unknown" or used <= job.attempts_max):
-            # An effect that may have happened must not expire unseen.
-            state, spared, expires_at = "pending", spared + (outcome == "unknown"), None
-            outcome = "unknown"
-        else:
-            outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif job.effect_evidence == "marker" and _would_rest(job, item, used, free):
-        outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif job.cancel_requested_at is not None or _is_stale(job, outcome):
-        state = "cancelled"
-    elif free:
-        state, spared = "pending", spared + 1
-    elif item.fatal or used >= job.attempts_max:
-        state = "quarantined" if job.dead_letter else "failed"
-        reason = "fatal" if item.fatal else "attempts used up"
-    else:
-        state = "pending"
-    due_at = at + micros(item.delay) if state == "pending" else job.due_at
-    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at, item.suspect)
-
-
-def _counted_anew(job: Job, *, undoing: bool) -> Job:
-    """Return a job whose attempt counts as the first one; as none if it has undone steps, since the undo must go on."""
-    return job._replace(spared=max(job.spared, job.attempt - (not undoing)))
-
-
-def _is_stale(job: Job, outcome: Outcome) -> bool:
-    """Return whether an ops run was claimed and never started."""
-    return job.task == OPS_TASK and outcome == "expired" and job.started_at is None
-
-
-def _would_rest(job: Job, item: Abort, used: int, free: bool) -> bool:
-    """Return whether rule 3 or 5 would end the job."""
-    if job.cancel_requested_at is not None:
-        return True
-    return not free and (item.fatal or used >= job.attempts_max)

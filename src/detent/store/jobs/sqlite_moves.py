@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import islice
 from typing import TypeVar
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
+from detent.errors import AlreadyCommitted, BeingUndone, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros
 from detent.model.graph_records import GRAPH_TASK
@@ -43,6 +43,10 @@ _WAS_PARKED = "SELECT 1 FROM detent_workflow WHERE job_id = ? AND parked_attempt
 _ROLLING_BACK = """
 SELECT b.id FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
  WHERE g.apply_job_id = ? AND b.rollback_requested_at IS NOT NULL
+"""
+_UNDONE_BY = """
+SELECT u.id FROM detent_workflow w JOIN detent_job u ON u.id = w.undone_by
+ WHERE w.job_id = ? AND u.state <> 'succeeded'
 """
 _RUN_OF = "SELECT run_id FROM detent_job WHERE id = ?"
 _LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
@@ -228,6 +232,8 @@ class SqliteMoves(VerbBase):
             return RunBusy(rolling[0][0], f"a retry of job {job_id}", "a rollback was asked for")
         if trigger == "retry" and job.task.startswith(CARRYING_TASKS) and (run_id := self._run_of(job_id)):
             return PartOfRun(job_id, run_id)
+        if trigger == "retry" and (undo := self._db.rows(_UNDONE_BY, (job_id,))):
+            return BeingUndone(job_id, undo[0][0])
         if to_state == "pending":
             self._bring_back(job, trigger, actor, reason, now)
             if job.task == GRAPH_TASK:
@@ -240,8 +246,10 @@ class SqliteMoves(VerbBase):
         (found,) = self._db.rows(_RUN_OF, (job_id,))
         return None if found[0] is None else int(found[0])
 
-    def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
-        at = self._log(job, "pending", trigger, actor, reason, now)
+    def _bring_back(
+        self, job: Job, trigger: str, actor: str, reason: str | None, now: int, metadata: str | None = None
+    ) -> None:
+        at = self._log(job, "pending", trigger, actor, reason, now, metadata)
         # A job that was cancelled before it was due keeps its due time. A workflow that was parked looks again what has
         # arrived, since nothing wakes it while it rests.
         keeps = trigger == "retry" and job.due_at > at and not self._db.rows(_WAS_PARKED, (job.id, job.attempt))

@@ -21,12 +21,20 @@ SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM d
 """
 # The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. The
 # nodes of a graph go after it. A job that finished before it was created is damaged: when it finished is not known.
-_MAY_GO = """
+# A job stays while another undoes its steps, and that one as long as the first.
+_IS_UNDONE = """EXISTS (
+                  SELECT 1 FROM detent_workflow w
+                   WHERE w.job_id = j.id AND (w.undone_by IS NOT NULL OR w.undo_of IS NOT NULL)
+                     AND EXISTS (SELECT 1 FROM detent_job u
+                                  WHERE u.id = w.undo_of OR (u.id = w.undone_by
+                                    AND u.state IN ('pending', 'running', 'quarantined'))))"""
+_MAY_GO = f"""
        coalesce(j.finished_at < :before AND j.finished_at >= j.created_at
                 AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
                 AND NOT EXISTS (SELECT 1 FROM detent_job p
                                  WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
-                AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id), 0)
+                AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id)
+                AND NOT {_IS_UNDONE}, 0)
 """
 # Jobs that were created before a time, in the order of their creation. A job in two spans counts once.
 _CREATED_BEFORE = """
@@ -41,13 +49,14 @@ SELECT j.id, j.created_at, {columns}
  ORDER BY s.created_at, s.block, j.id LIMIT :limit
 """
 _LOOK = _CREATED_BEFORE.format(columns=f"{_MAY_GO}, j.state")
-_OLD_OF = """
+_OLD_OF = f"""
 SELECT id FROM detent_job j
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
    AND NOT EXISTS (SELECT 1 FROM detent_job p
                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
    AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id)
+   AND NOT {_IS_UNDONE}
 """
 # The job first: the guards let records go only when their job is gone.
 _GO = (

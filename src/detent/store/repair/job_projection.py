@@ -273,4 +273,6 @@ def _dead_reason(job: Job, last: _Last, used: int) -> str:
         return "forced"
     if last.outcome == "unknown":
         return "unknown"
+    if (last.error or "").startswith("UndoFailed"):
+        return "undo failed"
     return "attempts used up" if used >= job.attempts_max else "fatal"

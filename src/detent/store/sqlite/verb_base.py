@@ -128,8 +128,9 @@ UPDATE detent_job SET started_at = ? WHERE id = ? AND attempt = ? AND state = 'r
 """
 _LOG_JOB = """
 INSERT INTO detent_transition_log
-  (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
-VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at,
+   metadata)
+VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _COUNT_MOVE = """
@@ -258,14 +259,23 @@ class VerbBase:
         else:
             _TO_WAITING.run_alike(self._db, same | {"due_at": due_at, "priority": lane[3]}, ids, ("job_id",))
 
-    def _log(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> int:
+    def _log(
+        self,
+        job: Job,
+        to_state: str,
+        trigger: str,
+        actor: str,
+        reason: str | None,
+        now: int,
+        metadata: str | None = None,
+    ) -> int:
         """The line of an explicit move, which must be there before the move; the time it carries."""
         at = max(now, job.last_at)
         self._db.change(
             _LOG_JOB,
             (
                 *(job.tenant, str(job.id), job.id, job.attempt, job.state, to_state),
-                *(trigger, actor, reason, job.correlation_id, trigger == "force", at),
+                *(trigger, actor, reason, job.correlation_id, trigger == "force", at, metadata),
             ),
         )
         if to_state != job.state:

@@ -30,7 +30,6 @@ from detent.model.workflow_records import (
     StepBegun,
     StepPage,
     StepRecorded,
-    UndoBegun,
     VersionCount,
     WaitPage,
     WorkflowHistory,
@@ -96,12 +95,6 @@ class WorkflowVerbs(Protocol):
         A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled; or
         if the workflow `undoes`, nothing is changed, and the answer is `CancelFound`.
         Only by the holder. A signal that is sent at the same moment is either seen here or wakes the job."""
-        ...
-
-    @verb("worker", LeaseLost)
-    def undo_begin(self, job_id: int, attempt: int, cause: str) -> UndoBegun | DetentError:
-        """Record that the steps of the current generation are being undone, and why; the first cause counts. From then
-        on `workflow_load` answers `undoing` and the cause, until a new generation begins. Only by the holder."""
         ...
 
     @verb("worker", LeaseLost)

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION detent.workflow_guard() RETURNS trigger LANGUAGE plpg
 SET search_path = pg_catalog, detent, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    RAISE EXCEPTION 'DT041 workflow %: version, tree and origin are written once, and generations only grow', OLD.job_id
+    RAISE EXCEPTION 'DT041 workflow %: version, tree, origin and undo are written once, and generations only grow', OLD.job_id
       USING ERRCODE = 'DT041';
   ELSIF NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = OLD.job_id) THEN
     RETURN OLD;
@@ -12,10 +12,11 @@ BEGIN
   RAISE EXCEPTION 'DT041 workflow %: it goes with its job', OLD.job_id USING ERRCODE = 'DT041';
 END $$;
 
-CREATE OR REPLACE TRIGGER workflow_frozen BEFORE UPDATE OF job_id, version, generation, root_id, depth, forked_from ON detent.workflow
+CREATE OR REPLACE TRIGGER workflow_frozen BEFORE UPDATE OF job_id, version, generation, root_id, depth, forked_from, undo_of, undone_by ON detent.workflow
   FOR EACH ROW WHEN (NEW.job_id IS DISTINCT FROM OLD.job_id OR NEW.root_id IS DISTINCT FROM OLD.root_id OR NEW.depth IS DISTINCT FROM OLD.depth
     OR NEW.forked_from IS DISTINCT FROM OLD.forked_from OR (NEW.version IS DISTINCT FROM OLD.version AND OLD.version <> 0)
-    OR NEW.generation < OLD.generation)
+    OR NEW.generation < OLD.generation OR NEW.undo_of IS DISTINCT FROM OLD.undo_of
+    OR (NEW.undone_by IS DISTINCT FROM OLD.undone_by AND OLD.undone_by IS NOT NULL AND NEW.generation = OLD.generation))
   EXECUTE FUNCTION detent.workflow_guard();
 
 CREATE OR REPLACE TRIGGER workflow_goes BEFORE DELETE ON detent.workflow FOR EACH ROW EXECUTE FUNCTION detent.workflow_guard();

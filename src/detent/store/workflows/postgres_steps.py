@@ -26,7 +26,7 @@ SELECT ord, what, generation, path, seq, kind, scope, attempt, fingerprint, besi
 """
 _BEGIN = """
 SELECT ord, first, tries, instead
-  FROM detent.step_begin_v1(%s::bigint[], %s::integer[], %s::integer[], %s::integer[], %s::text[])
+  FROM detent.step_begin_v1(%s::bigint[], %s::integer[], %s::integer[], %s::integer[], %s::text[], %s::integer[])
 """
 _RECORD = """
 SELECT ord, created, kind, value, error, done_at, instead
@@ -83,6 +83,8 @@ def _history(job_id: int, attempt: int, rows: Sequence[Row], limit: int) -> Work
         cause=head[21],
         forked_from=head[22],
         suspect=head[23],
+        undo_of=head[16],
+        undone=bool(head[8]),
     )
 
 
@@ -127,6 +129,7 @@ def step_begin(items: Sequence[NewStep]) -> Statement[list[StepBegun | DetentErr
         numbers(item.version for item in items),
         numbers(item.generation for item in items),
         texts(item.path for item in items),
+        numbers(flags_of(item) for item in items),
     )
     return Statement(_BEGIN, params, decode)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detent.errors import DetentError, LeaseLost
-from detent.model.workflow_records import Arrived, CancelFound, NewStep, NewWait, Park, Parked, Pending, UndoBegun
+from detent.model.workflow_records import Arrived, CancelFound, NewStep, NewWait, Park, Parked, Pending
 from detent.store.postgres.statement import Row, Statement, flags, numbers, texts, times, utc
 from detent.store.postgres.verb_base import VerbBase, requeues, runs, runs_each
 from detent.store.workflows.postgres_steps import flags_of, ran_us
@@ -27,7 +27,6 @@ SELECT ord, instead, cancel
                                %s::boolean[], %s::text[])
 """
 _CONTINUE = "SELECT detent.workflow_continue_v1(%s::bigint, %s::integer, %s::text, %s::text)"
-_UNDO = "SELECT instead, cause FROM detent.undo_begin_v1(%s::bigint, %s::integer, %s::text)"
 _WAKE = "SELECT detent.workflow_wake_v1(%s::integer)"
 
 
@@ -121,14 +120,6 @@ def workflow_continue(job_id: int, attempt: int, payload: str, worker: str) -> S
     return Statement(_CONTINUE, (job_id, attempt, payload, worker), decode)
 
 
-def undo_begin(job_id: int, attempt: int, cause: str) -> Statement[UndoBegun | DetentError]:
-    def decode(rows: Sequence[Row]) -> UndoBegun | DetentError:
-        instead, found = rows[0]
-        return LeaseLost(job_id, attempt, instead) if instead is not None else UndoBegun(job_id, found or cause)
-
-    return Statement(_UNDO, (job_id, attempt, cause), decode)
-
-
 def workflow_wake(limit: int) -> Statement[int]:
     return Statement(_WAKE, (limit,), lambda rows: int(rows[0][0]))
 
@@ -139,5 +130,4 @@ class PostgresWaits(VerbBase):
     wait_look = runs_each(wait_look)
     workflow_park = requeues(runs_each(workflow_park))
     workflow_continue = requeues(runs(workflow_continue))
-    undo_begin = runs(undo_begin)
     workflow_wake = requeues(runs(workflow_wake))

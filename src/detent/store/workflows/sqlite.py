@@ -5,9 +5,10 @@ from __future__ import annotations
 from detent.store.workflows.sqlite_children import SqliteChildren
 from detent.store.workflows.sqlite_lists import SqliteWorkflowLists
 from detent.store.workflows.sqlite_signals import SqliteSignals
+from detent.store.workflows.sqlite_undo import SqliteUndo
 
 __all__ = ["SqliteWorkflows"]
 
 
-class SqliteWorkflows(SqliteSignals, SqliteChildren, SqliteWorkflowLists):
+class SqliteWorkflows(SqliteSignals, SqliteChildren, SqliteUndo, SqliteWorkflowLists):
     """The verbs of workflows."""

@@ -6,11 +6,13 @@ BEGIN
   SELECT RAISE(ABORT, 'DT041 workflow: it begins once');
 END;
 
-CREATE TRIGGER detent_workflow_frozen BEFORE UPDATE OF job_id, version, generation, root_id, depth, forked_from ON detent_workflow
+CREATE TRIGGER detent_workflow_frozen BEFORE UPDATE OF job_id, version, generation, root_id, depth, forked_from, undo_of, undone_by ON detent_workflow
   WHEN NEW.job_id IS NOT OLD.job_id OR NEW.root_id IS NOT OLD.root_id OR NEW.depth IS NOT OLD.depth OR NEW.forked_from IS NOT OLD.forked_from
     OR (NEW.version IS NOT OLD.version AND OLD.version <> 0) OR NEW.generation < OLD.generation
+    OR NEW.undo_of IS NOT OLD.undo_of
+    OR (NEW.undone_by IS NOT OLD.undone_by AND OLD.undone_by IS NOT NULL AND NEW.generation IS OLD.generation)
 BEGIN
-  SELECT RAISE(ABORT, 'DT041 workflow: version, tree and origin are written once, and generations only grow');
+  SELECT RAISE(ABORT, 'DT041 workflow: version, tree, origin and undo are written once, and generations only grow');
 END;
 
 CREATE TRIGGER detent_workflow_goes BEFORE DELETE ON detent_workflow WHEN (NOT EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)) IS NOT TRUE

@@ -31,6 +31,10 @@ _WORKFLOW = WorkflowRow.__struct_fields__
 _GET = f"""
 SELECT {", ".join(_WORKFLOW)} FROM (
   SELECT w.job_id, w.version, w.generation, w.root_id, j.parent_id, w.depth, w.forked_from, w.parks, w.undoing_since,
+         w.undo_cause, w.undo_of, w.undone_by,
+         (SELECT min(s.done_at) FROM detent_workflow_step s
+           WHERE s.job_id IN (w.job_id, w.undone_by) AND s.generation = w.generation
+             AND s.path = '~undone') AS undone_at,
          (SELECT count(*) FROM detent_workflow_step s
            WHERE s.job_id = w.job_id AND s.generation = w.generation) AS steps,
          CASE WHEN {_IS_PARKED} THEN w.parked_at END AS parked_at,

@@ -18,6 +18,7 @@ from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, Step
 from detent.store.jobs.sqlite_endings import SqliteEndings
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Insert, ids_json, micros
+from detent.store.workflows.rules import UNDONE
 
 __all__ = ["STEP_COLUMNS", "Held", "SqliteSteps", "step_row"]
 
@@ -67,10 +68,11 @@ SELECT min(attempt), count(*), coalesce(max(attempt = ?4), 0) FROM detent_workfl
  WHERE job_id = ?1 AND generation = ?2 AND path = ?3
 """
 _BEGIN_STEP = """
-INSERT INTO detent_workflow_step_begun (job_id, generation, path, attempt, begun_at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO detent_workflow_step_begun (job_id, generation, path, attempt, begun_at, secret, undo)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _OF_JOB = """
-SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, forked_from
+SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, forked_from, undo_of, undone_by
   FROM detent_workflow WHERE job_id = ?
 """
 _SUSPECT = """
@@ -124,8 +126,12 @@ class SqliteSteps(SqliteEndings):
         found = self._db.rows(_OF_JOB, (job_id,))
         if not found:
             return WorkflowHistory(None, 1, at, [], None, cancelled=cancelled, suspect=bool(suspect))
-        version, generation, parks, undoing_since, depth, payload, cause, forked_from = found[0]
-        steps, following = self._steps(job_id, generation, after or "", limit)
+        version, generation, parks, undoing_since, depth, payload, cause, forked_from, undo_of, undone_by = found[0]
+        undoing = undoing_since is not None
+        if undoing:
+            steps, following = self._steps_to_undo((job_id, undo_of), generation, after or "", limit)
+        else:
+            steps, following = self._steps(job_id, generation, after or "", limit)
         begun = self._db.rows(_BEGUN, (job_id, generation)) if after is None else []
         return WorkflowHistory(
             version or None,
@@ -136,12 +142,14 @@ class SqliteSteps(SqliteEndings):
             tuple(StepBegun(*row) for row in begun),
             cancelled,
             parks,
-            undoing_since is not None,
+            undoing,
             depth,
             payload,
             cause,
             forked_from,
             bool(suspect),
+            undo_of,
+            undone_by is not None or (undoing and bool(self._recorded([(job_id, generation, UNDONE)]))),
         )
 
     def workflow_load_many(
@@ -175,6 +183,14 @@ class SqliteSteps(SqliteEndings):
                 return steps, None
             portion = min(portion * 2, limit + 1)
 
+    def _steps_to_undo(
+        self, ids: Sequence[int | None], generation: int, after: str, limit: int
+    ) -> tuple[list[StepRow], str | None]:
+        """Return all steps of a workflow, and of the one that it undoes, in the order of their paths."""
+        read = [self._db.rows(_STEPS, (job_id, generation, after, limit + 1)) for job_id in ids if job_id is not None]
+        rows = sorted((step_row(row) for rows in read for row in rows), key=lambda row: row.path)
+        return rows[:limit], rows[limit - 1].path if len(rows) > limit else None
+
     def _recorded_scope(self, job_id: int, generation: int, scope: str) -> str | None:
         """Return the outermost scope on record that this one is in, or is."""
         if not scope:
@@ -196,7 +212,8 @@ class SqliteSteps(SqliteEndings):
             place = (item.job_id, item.generation, item.path)
             ((first, tries, is_known),) = self._db.rows(_BEGUN_BEFORE, (*place, item.attempt))
             if not is_known:
-                self._db.change(_BEGIN_STEP, (*place, item.attempt, holder.at))
+                flags = (int(item.secret), int(item.undo))
+                self._db.change(_BEGIN_STEP, (*place, item.attempt, holder.at, *flags))
             answers.append(StepBegun(item.path, item.attempt if first is None else first, tries + (not is_known)))
         return answers
 

@@ -24,7 +24,6 @@ from detent.model.workflow_records import (
     Parked,
     Pending,
     StepRecorded,
-    UndoBegun,
     WaitOn,
 )
 from detent.store.sqlite.driver.executor import Row
@@ -57,12 +56,9 @@ UPDATE detent_workflow
 """
 _CONTINUE = """
 UPDATE detent_workflow
-   SET generation = generation + 1, payload = :payload, undoing_since = NULL, undo_cause = NULL WHERE job_id = :job_id
-"""
-_UNDO = """
-UPDATE detent_workflow
-   SET undoing_since = coalesce(undoing_since, :at), undo_cause = coalesce(undo_cause, :cause)
- WHERE job_id = :job_id RETURNING undo_cause
+   SET generation = generation + 1, payload = :payload, undoing_since = NULL, undo_cause = NULL,
+       undone_by = NULL
+ WHERE job_id = :job_id
 """
 _IS_NEWS = """
 SELECT 1 FROM detent_workflow w
@@ -224,14 +220,6 @@ class SqliteWaits(SqliteSteps):
             self._db.change(_CONTINUE, {"job_id": job_id, "payload": payload})
         return Parked(job_id, attempt)
 
-    def undo_begin(self, job_id: int, attempt: int, cause: str) -> UndoBegun | DetentError:
-        now = self._now()
-        holder = self._held([job_id], now).get(job_id)
-        if holder is None or holder.attempt != attempt:
-            return self._why_not(job_id, attempt, now)
-        found = self._db.rows(_UNDO, {"job_id": job_id, "at": holder.at, "cause": cause})
-        return UndoBegun(job_id, found[0][0] if found else cause)
-
     def _has_news(self, job: Job, news: str | None) -> bool:
         """Return whether the attempt has recorded anything but times: one step is proof. All steps are looked through
         only if the caller does not know, or if that step is of an earlier attempt."""
@@ -245,7 +233,7 @@ class SqliteWaits(SqliteSteps):
     ) -> bool:
         """End an attempt whose function waits. Return whether the job is pending: a cancel may have been requested."""
         item = Abort(job_id=job.id, attempt=job.attempt, outcome="parked", begun_after=begun_after)
-        end = self._end_as(job, item, worker, now, due_at=due_at, progressed={job.id: False} if news else {})
+        end = self._end_as(job, item, worker, now, due_at=due_at, progressed={job.id} if news else set())
         self._db.change(_NO_WAITS, (job.id,))
         if end.outcome != "parked" or end.state != "pending":
             return False

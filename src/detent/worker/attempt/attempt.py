@@ -83,7 +83,7 @@ class Attempt:
     @property
     def needs_preparing(self) -> bool:
         """Whether something has to be read or recorded before the function is called."""
-        return not self.task.options.idempotent or self.claimed.attempt > 1
+        return not self.task.options.idempotent or self.claimed.attempt > 1 or self.context.must_load
 
     @property
     def is_plain(self) -> bool:

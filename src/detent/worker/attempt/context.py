@@ -45,6 +45,7 @@ class AttemptContext:
     suspect = False
     committed = False
     parked = False
+    must_load = False
     stored_result = False
     unopened = 0
     _cancelled = False
@@ -142,7 +143,7 @@ class AttemptContext:
             json_codec.text(key, field="event key", bytes_max=self.settings.key_max)
         self._wrote = True
         line = NewEvent(
-            job_id=self.job_id,
+            job_id=self._claimed.job_id,
             attempt=self.attempt,
             level=level,
             message=message_text(message, bytes_max=self.settings.event_max),
@@ -164,7 +165,7 @@ class AttemptContext:
         if limit is None or limit.rate is None:
             found = f"in task {self._task.name!r}, which has no rate"
             raise WrongPlace("ctx.spend()", found, "in a task with limit=Limit(rate=…)")
-        charge = Charge(self.job_id, self.attempt, check_spent(cost))
+        charge = Charge(self._claimed.job_id, self.attempt, check_spent(cost))
         if self._in_block and self._store.ids_by_transaction:
             self._kept_charge = charge
         else:

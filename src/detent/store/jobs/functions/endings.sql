@@ -73,8 +73,15 @@ DECLARE
   free   boolean;
   marker boolean := coalesce(j.effect_evidence = 'marker', false);
   rests  boolean;
+  undo   text;
+  -- Whether steps were undone by this attempt, and it did not fail by itself: then the undo goes on.
+  undoes boolean;
 BEGIN
-  IF p_outcome = 'cancelled' AND j.cancel_requested_at IS NULL THEN
+  -- Whether an undo is not finished is asked only where it matters.
+  IF j.cancel_requested_at IS NOT NULL OR p_fatal OR j.attempt - j.spared >= j.attempts_max THEN
+    undo := detent.undo_unfinished(j.id);
+  END IF;
+  IF p_outcome = 'cancelled' AND (j.cancel_requested_at IS NULL OR undo = 'own') THEN
     p_outcome := 'released';
   END IF;
   -- A workflow that has made progress starts again with all its attempts. Plain jobs pay for one look-up, when they are
@@ -82,10 +89,7 @@ BEGIN
   IF p_outcome <> 'parked' AND j.attempt - j.spared > 1 AND detent.workflow_progressed(j.id, j.attempt) THEN
     j.spared := j.attempt - 1;
   END IF;
-  -- An undo that has undone steps must go on.
-  IF p_outcome IN ('expired', 'crashed', 'timed_out') AND detent.workflow_undoing(j.id, j.attempt) THEN
-    j.spared := j.attempt;
-  END IF;
+  undoes := undo IS NOT NULL AND p_outcome IN ('expired', 'crashed', 'timed_out') AND detent.workflow_progressed(j.id, j.attempt);
   free := p_outcome IN ('released', 'snoozed', 'throttled', 'parked');
   IF p_outcome = 'expired' THEN
     free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e
@@ -117,14 +121,15 @@ BEGIN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
-  ELSIF j.cancel_requested_at IS NOT NULL
+  ELSIF j.cancel_requested_at IS NOT NULL AND undo IS DISTINCT FROM 'own'
      OR j.task = 'ops.run' AND p_outcome = 'expired' AND j.started_at IS NULL THEN
     state := 'cancelled';
   ELSIF free THEN
     state := 'pending';
     spares := true;
-  ELSIF p_fatal OR j.attempt - j.spared >= j.attempts_max THEN
-    state := CASE WHEN j.dead_letter THEN 'quarantined' ELSE 'failed' END;
+  ELSIF NOT undoes AND (p_fatal OR j.attempt - j.spared >= j.attempts_max) THEN
+    state := CASE WHEN j.dead_letter OR undo IS NOT NULL THEN 'quarantined' ELSE 'failed' END;
+    reason := CASE WHEN undo IS NULL THEN reason ELSE 'undo failed' END;
   ELSE
     state := 'pending';
   END IF;

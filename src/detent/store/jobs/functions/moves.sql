@@ -52,14 +52,16 @@ END $$;
 -- job_retry: move failed, quarantined and cancelled jobs back to pending, with all attempts.
 -- takes:   jobs, who, why; p_notify: always notify waiters, instead of looking first whether a worker waits
 -- gives:   one row per item: the state it was found in, null if there is no such job; whether it was moved; the state of an
---          ops run; the run that is being rolled back, or that the job carries, if that is why it was refused
+--          ops run; the run that is being rolled back, or that the job carries, or the job that undoes its steps and has not
+--          succeeded, if that is why it was refused
 -- locks:   the jobs, by id, each with its ready or waiting row first
 -- refuses: what is running or has succeeded; ops runs, which end once; targets of a batch run that is being rolled back; jobs
 --          that carry a pipeline run, which are retried with it
 CREATE OR REPLACE FUNCTION detent.job_retry_v2(
   p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_notify boolean DEFAULT true
 )
-RETURNS TABLE (ord integer, from_state text, moved boolean, run_state text, busy_run_id bigint, carried_run_id bigint)
+RETURNS TABLE (ord integer, from_state text, moved boolean, run_state text, busy_run_id bigint, carried_run_id bigint,
+               undo_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -76,14 +78,18 @@ BEGIN
     moved := coalesce(run_state IS NULL AND detent.is_job_move('retry', j.state, 'pending'), false);
     busy_run_id := NULL;
     carried_run_id := NULL;
+    undo_id := NULL;
     IF moved AND j.run_id IS NOT NULL AND EXISTS (
          SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
           WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
       busy_run_id := j.run_id;
     ELSIF moved AND detent.carries_run(j) THEN
       carried_run_id := j.run_id;
+    ELSIF moved THEN
+      undo_id := (SELECT u.id FROM detent.workflow w JOIN detent.job u ON u.id = w.undone_by
+                   WHERE w.job_id = j.id AND u.state <> 'succeeded');
     END IF;
-    moved := moved AND busy_run_id IS NULL AND carried_run_id IS NULL;
+    moved := moved AND busy_run_id IS NULL AND carried_run_id IS NULL AND undo_id IS NULL;
     IF moved THEN
       PERFORM detent.job_back(j, p_actor, p_reason, t);
       IF j.task = 'detent.graph' THEN
@@ -171,22 +177,30 @@ BEGIN
   IF settled THEN
     n := detent.job_now(j, detent.clock());
     PERFORM detent.job_log(j, CASE WHEN p_done THEN 'succeeded' ELSE 'pending' END, 'settle', p_actor, p_reason, n);
-    DELETE FROM detent.dead d WHERE d.job_id = p_job_id;
     IF p_done THEN
+      DELETE FROM detent.dead d WHERE d.job_id = p_job_id;
       UPDATE detent.job k SET state = 'succeeded', finished_at = n, committed_at = n, result = p_result, error = NULL
        WHERE k.id = p_job_id;
     ELSE
-      j.due_at := n;
-      j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
-      UPDATE detent.job k
-         SET state = 'pending', spared = k.attempt, due_at = n, result = NULL, error = NULL, finished_at = NULL,
-             expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
-       WHERE k.id = p_job_id;
-      PERFORM detent.queue_enter(j, n);
-      PERFORM detent.wake_waiters(false);
+      PERFORM detent.job_unsettled(j, n);
     END IF;
   END IF;
   RETURN NEXT;
+END $$;
+
+-- Move a quarantined job, of which a person has settled something, back to pending. The caller has locked it and logged the move.
+CREATE OR REPLACE FUNCTION detent.job_unsettled(j detent.job, n timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  j.due_at := n;
+  j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
+  DELETE FROM detent.dead d WHERE d.job_id = j.id;
+  UPDATE detent.job k
+     SET state = 'pending', spared = k.attempt, due_at = n, result = NULL, error = NULL, finished_at = NULL,
+         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+   WHERE k.id = j.id;
+  PERFORM detent.queue_enter(j, n);
+  PERFORM detent.wake_waiters(false);
 END $$;
 
 -- job_move: put pending jobs into another queue, or give them another priority.

@@ -20,7 +20,7 @@ BEGIN
     FROM detent.jobs_created_before(p_before, p_after_at, p_after_id, p_limit) c;
   old := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.id, j.finished_at, j.run_id, j.parent_id, p_before)
        AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
        FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
@@ -46,7 +46,7 @@ BEGIN
     FROM detent.jobs_created_before(p_before, p_after_at, p_after_id, p_limit) c;
   ids := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before)
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.id, j.finished_at, j.run_id, j.parent_id, p_before)
        AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   RETURN NEXT;
@@ -66,7 +66,7 @@ BEGIN
   INSERT INTO detent.horizon (before, actor, at)
     SELECT p_before, p_actor, detent.clock() WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
   old := ARRAY(
-    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, j.parent_id, p_before) AND j.finished_at >= j.created_at
+    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.id, j.finished_at, j.run_id, j.parent_id, p_before) AND j.finished_at >= j.created_at
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   RETURN cardinality(old);
@@ -100,10 +100,11 @@ BEGIN
 END $$;
 
 -- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
--- with the run, not before it; and children stay while their parent may ask for them, nodes as long as their graph. (Not the whole
+-- with the run, not before it; and children stay while their parent may ask for them, nodes as long as their graph. A job stays while
+-- another undoes its steps, and that one stays as long as the first. (Not the whole
 -- job: to hand it over would read its payload.)
 CREATE OR REPLACE FUNCTION detent.job_may_go(
-  p_finished_at timestamptz, p_run_id bigint, p_parent_id bigint, p_before timestamptz
+  p_job_id bigint, p_finished_at timestamptz, p_run_id bigint, p_parent_id bigint, p_before timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -111,7 +112,12 @@ BEGIN
      AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id))
      AND (p_parent_id IS NULL OR NOT EXISTS (
            SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined'))
-          AND NOT EXISTS (SELECT 1 FROM detent.graph g WHERE g.job_id = p_parent_id));
+          AND NOT EXISTS (SELECT 1 FROM detent.graph g WHERE g.job_id = p_parent_id))
+     AND NOT EXISTS (
+       SELECT 1 FROM detent.workflow w
+        WHERE w.job_id = p_job_id AND (
+          EXISTS (SELECT 1 FROM detent.job u WHERE u.id = w.undone_by AND u.state IN ('pending', 'running', 'quarantined'))
+          OR EXISTS (SELECT 1 FROM detent.job u WHERE u.id = w.undo_of)));
 END $$;
 
 -- Delete jobs, which are locked and may go, with all their records. The job first: the guards let records go only when their

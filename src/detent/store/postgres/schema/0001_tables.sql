@@ -1081,6 +1081,8 @@ COMMENT ON COLUMN detent.token.tenant IS 'The only tenant that it reaches; NULL 
 -- parked_for      for people: what it waits for
 -- payload         the arguments of this generation; NULL if they are those of the job
 -- undo_cause      why the steps of this generation are being undone
+-- undo_of         the job whose steps this job undoes: it has the same generation, and no steps of its own but undos
+-- undone_by       the job that undoes the steps of this generation
 CREATE TABLE detent.workflow (
   job_id         bigint      NOT NULL,
   version        integer     NOT NULL,
@@ -1095,9 +1097,12 @@ CREATE TABLE detent.workflow (
   undoing_since  timestamptz,
   payload        text,
   undo_cause     text,
+  undo_of        bigint,
+  undone_by      bigint,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
-  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))
+  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL)),
+  CONSTRAINT workflow_undoes_another CHECK (undo_of <> job_id AND undone_by <> job_id)
 ) WITH (fillfactor = 70);
 
 -- Steps of workflows, one row for each that is done. Rows are inserted once and never updated.
@@ -1142,6 +1147,8 @@ CREATE TABLE detent.workflow_step_begun (
   path       text        COLLATE "C" NOT NULL,
   attempt    integer     NOT NULL,
   begun_at   timestamptz NOT NULL,
+  secret     boolean     NOT NULL DEFAULT false,
+  undo       boolean     NOT NULL DEFAULT false,
   CONSTRAINT workflow_step_begun_pkey PRIMARY KEY (job_id, generation, path, attempt)
 );
 

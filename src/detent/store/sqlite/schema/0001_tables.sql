@@ -1065,6 +1065,8 @@ CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS N
 -- parks           how often it has parked in a row without a new record
 -- parked_attempt  the attempt that parked last. The job is parked if that is its newest attempt, and it waits in `waiting`
 -- payload         the arguments of this generation; NULL if they are those of the job
+-- undo_of         the job whose steps this job undoes: it has the same generation, and no steps of its own but undos
+-- undone_by       the job that undoes the steps of this generation
 CREATE TABLE detent_workflow (
   job_id         INTEGER NOT NULL,
   version        INTEGER NOT NULL,
@@ -1079,9 +1081,12 @@ CREATE TABLE detent_workflow (
   undoing_since  INTEGER,
   payload        TEXT,
   undo_cause     TEXT,
+  undo_of        INTEGER,
+  undone_by      INTEGER,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
-  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))
+  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL)),
+  CONSTRAINT workflow_undoes_another CHECK (undo_of <> job_id AND undone_by <> job_id)
 ) STRICT;
 
 -- Recorded steps, each once. Rows are inserted once and never updated.
@@ -1119,6 +1124,8 @@ CREATE TABLE detent_workflow_step_begun (
   path       TEXT    NOT NULL,
   attempt    INTEGER NOT NULL,
   begun_at   INTEGER NOT NULL,
+  secret     INTEGER NOT NULL DEFAULT 0,
+  undo       INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT workflow_step_begun_pkey PRIMARY KEY (job_id, generation, path, attempt)
 ) STRICT, WITHOUT ROWID;
 

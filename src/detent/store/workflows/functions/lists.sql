@@ -6,7 +6,8 @@
 CREATE OR REPLACE FUNCTION detent.workflow_get_v1(p_ids bigint[])
 RETURNS TABLE (job_id bigint, version integer, generation integer, root_id bigint, parent_id bigint, depth integer,
                forked_from bigint, steps integer, parks integer, parked_at timestamptz, parked_for text,
-               due_at timestamptz, undoing_since timestamptz)
+               due_at timestamptz, undoing_since timestamptz, undo_cause text, undo_of bigint, undone_by bigint,
+               undone_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -15,7 +16,10 @@ BEGIN
     SELECT w.job_id, w.version, w.generation, w.root_id, j.parent_id, w.depth, w.forked_from,
            (SELECT count(*)::integer FROM detent.workflow_step s WHERE s.job_id = w.job_id AND s.generation = w.generation),
            w.parks, CASE WHEN p.is_parked THEN w.parked_at END, CASE WHEN p.is_parked THEN w.parked_for END,
-           CASE WHEN p.is_parked AND j.due_at < detent.never() THEN j.due_at END, w.undoing_since
+           CASE WHEN p.is_parked AND j.due_at < detent.never() THEN j.due_at END, w.undoing_since,
+           w.undo_cause, w.undo_of, w.undone_by,
+           (SELECT min(s.done_at) FROM detent.workflow_step s
+             WHERE s.job_id IN (w.job_id, w.undone_by) AND s.generation = w.generation AND s.path = '~undone')
       FROM detent.workflow w JOIN detent.job j ON j.id = w.job_id
      CROSS JOIN LATERAL (SELECT detent.is_parked(j, w.parked_attempt) AS is_parked) p
      WHERE w.job_id = ANY (p_ids);

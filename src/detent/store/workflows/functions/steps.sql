@@ -1,7 +1,9 @@
 -- workflow_load: what is on record of a workflow, for the holder of an attempt.
 -- takes:   a job and its attempt; the path to continue after (null: from the beginning), how many steps
 -- gives:   one row `head` (or `lost`, with what was found instead of the holder); then steps in the order of their paths, without
---          those inside recorded scopes; and, from the beginning, steps that were begun and not recorded (`begun`)
+--          those inside recorded scopes; and, from the beginning, steps that were begun and not recorded (`begun`).
+--          Of the head, `signal_seq` is the job whose steps this one undoes, and `beside` says that its own steps were undone.
+--          If steps are being undone: all of them, and for a job that undoes another those of both
 -- locks:   its wait rows, which it deletes
 -- refuses: callers that are not the holder
 CREATE OR REPLACE FUNCTION detent.workflow_load_v1(p_job_id bigint, p_attempt integer, p_after text, p_limit integer)
@@ -34,6 +36,9 @@ BEGIN
   depth := coalesce(w.depth, 0);
   cancelled := j.cancel_requested_at IS NOT NULL;
   undo := w.undoing_since IS NOT NULL;
+  beside := w.undone_by IS NOT NULL OR undo AND EXISTS (
+    SELECT 1 FROM detent.workflow_step s WHERE s.job_id = p_job_id AND s.generation = w.generation AND s.path = '~undone');
+  signal_seq := w.undo_of;
   cause := w.undo_cause;
   forked_from := w.forked_from;
   suspect := EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = p_job_id AND (e.outcome = 'crashed' OR e.suspect));
@@ -41,11 +46,19 @@ BEGIN
   IF w.job_id IS NULL THEN
     RETURN;
   END IF;
-  RETURN QUERY
-    SELECT 'step', s.generation, s.path, s.seq, s.kind, s.scope, s.attempt, s.fingerprint, s.beside, s.secret, s.undo,
-           s.began_at, s.done_at, s.value, s.error, s.signal_name, s.signal_seq, NULL::integer, NULL::integer,
-           NULL::integer, NULL::boolean, NULL::text, NULL::bigint, NULL::boolean
-      FROM detent.steps_outside_scopes(p_job_id, w.generation, coalesce(p_after, ''), p_limit) s;
+  IF undo THEN
+    RETURN QUERY
+      SELECT 'step', s.generation, s.path, s.seq, s.kind, s.scope, s.attempt, s.fingerprint, s.beside, s.secret, s.undo,
+             s.began_at, s.done_at, s.value, s.error, s.signal_name, s.signal_seq, NULL::integer, NULL::integer,
+             NULL::integer, NULL::boolean, NULL::text, NULL::bigint, NULL::boolean
+        FROM detent.steps_to_undo(p_job_id, w.undo_of, w.generation, coalesce(p_after, ''), p_limit) s;
+  ELSE
+    RETURN QUERY
+      SELECT 'step', s.generation, s.path, s.seq, s.kind, s.scope, s.attempt, s.fingerprint, s.beside, s.secret, s.undo,
+             s.began_at, s.done_at, s.value, s.error, s.signal_name, s.signal_seq, NULL::integer, NULL::integer,
+             NULL::integer, NULL::boolean, NULL::text, NULL::bigint, NULL::boolean
+        FROM detent.steps_outside_scopes(p_job_id, w.generation, coalesce(p_after, ''), p_limit) s;
+  END IF;
   IF p_after IS NULL THEN
     RETURN QUERY
       SELECT 'begun', w.generation, b.path, count(*)::integer, NULL, NULL, min(b.attempt), NULL, NULL::boolean,
@@ -118,13 +131,30 @@ BEGIN
   END LOOP;
 END $$;
 
+-- All steps of a workflow, and of the one that it undoes, in the order of their paths.
+CREATE OR REPLACE FUNCTION detent.steps_to_undo(
+  p_job_id bigint, p_undo_of bigint, p_generation integer, p_after text, p_limit integer
+) RETURNS SETOF detent.workflow_step
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN QUERY
+    SELECT u.* FROM (
+      (SELECT s.* FROM detent.workflow_step s
+        WHERE s.job_id = p_job_id AND s.generation = p_generation AND s.path > p_after ORDER BY s.path LIMIT p_limit)
+      UNION ALL
+      (SELECT s.* FROM detent.workflow_step s
+        WHERE s.job_id = p_undo_of AND s.generation = p_generation AND s.path > p_after ORDER BY s.path LIMIT p_limit)) u
+     ORDER BY u.path LIMIT p_limit;
+END $$;
+
 -- step_begin: record that steps are about to be called that must not be repeated blindly.
--- takes:   jobs, attempts, versions, generations and paths, by job
+-- takes:   jobs, attempts, versions, generations and paths, by job; flags as step_record_one
 -- gives:   one row per item: the first attempt that has begun the step and how many have, or what was found instead of the holder
 -- locks:   new rows only
 -- refuses: callers that are not the holder
 CREATE OR REPLACE FUNCTION detent.step_begin_v1(
-  p_ids bigint[], p_attempts integer[], p_versions integer[], p_generations integer[], p_paths text[]
+  p_ids bigint[], p_attempts integer[], p_versions integer[], p_generations integer[], p_paths text[],
+  p_flags integer[] DEFAULT '{}'
 ) RETURNS TABLE (ord integer, first integer, tries integer, instead text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -135,8 +165,8 @@ DECLARE
   j    detent.job;
 BEGIN
   FOR item IN
-    SELECT u.* FROM unnest(p_ids, p_attempts, p_versions, p_generations, p_paths) WITH ORDINALITY
-      AS u (id, attempt, version, generation, path, ord) ORDER BY u.id, u.path, u.ord
+    SELECT u.* FROM unnest(p_ids, p_attempts, p_versions, p_generations, p_paths, p_flags) WITH ORDINALITY
+      AS u (id, attempt, version, generation, path, flags, ord) ORDER BY u.id, u.path, u.ord
   LOOP
     ord := item.ord;
     first := NULL;
@@ -145,8 +175,9 @@ BEGIN
     instead := detent.step_refused(j, item.attempt, t);
     IF instead IS NULL THEN
       PERFORM detent.workflow_begin(item.id, item.version, item.generation);
-      INSERT INTO detent.workflow_step_begun (job_id, generation, path, attempt, begun_at)
-        VALUES (item.id, item.generation, item.path, item.attempt, detent.job_now(j, t))
+      INSERT INTO detent.workflow_step_begun (job_id, generation, path, attempt, begun_at, secret, undo)
+        VALUES (item.id, item.generation, item.path, item.attempt, detent.job_now(j, t),
+                coalesce(item.flags, 0) & 2 <> 0, coalesce(item.flags, 0) & 4 <> 0)
         ON CONFLICT ON CONSTRAINT workflow_step_begun_pkey DO NOTHING;
       SELECT min(b.attempt), count(*) INTO first, tries FROM detent.workflow_step_begun b
        WHERE b.job_id = item.id AND b.generation = item.generation AND b.path = item.path;
@@ -355,12 +386,4 @@ BEGIN
     SELECT 1 FROM detent.workflow w
       JOIN detent.workflow_step s ON s.job_id = w.job_id AND s.generation = w.generation AND s.path = p_path
      WHERE w.job_id = p_job_id AND s.attempt = p_attempt AND s.kind <> ALL ('{sleep,deadline,timeout}'::text[]));
-END $$;
-
--- Whether the steps of a workflow are being undone, and this attempt has made progress.
-CREATE OR REPLACE FUNCTION detent.workflow_undoing(p_job_id bigint, p_attempt integer) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN EXISTS (SELECT 1 FROM detent.workflow w WHERE w.job_id = p_job_id AND w.undoing_since IS NOT NULL)
-     AND detent.workflow_progressed(p_job_id, p_attempt);
 END $$;

@@ -271,27 +271,6 @@ BEGIN
   END IF;
 END $$;
 
--- undo_begin: record that the steps of a workflow are being undone.
--- takes:   a job and its attempt, and why
--- gives:   what was found instead of the holder, or the cause on record
--- locks:   the job
--- refuses: callers that are not the holder, a committed attempt
-CREATE OR REPLACE FUNCTION detent.undo_begin_v1(p_job_id bigint, p_attempt integer, p_cause text, OUT instead text, OUT cause text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  t timestamptz := detent.clock();
-  j detent.job;
-BEGIN
-  SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id FOR UPDATE;
-  instead := detent.step_refused(j, p_attempt, t);
-  IF instead IS NULL THEN
-    UPDATE detent.workflow w
-       SET undoing_since = coalesce(w.undoing_since, detent.job_now(j, t)), undo_cause = coalesce(w.undo_cause, p_cause)
-     WHERE w.job_id = p_job_id RETURNING w.undo_cause INTO cause;
-  END IF;
-END $$;
-
 -- workflow_continue: begin the next generation of a workflow.
 -- takes:   a job and its attempt, the arguments of the next generation, the worker's name
 -- gives:   what was found instead of the holder; null if the attempt has ended
@@ -315,7 +294,8 @@ BEGIN
   END IF;
   PERFORM detent.workflow_begin(p_job_id, 0, 1);
   IF detent.attempt_park(j, p_worker, detent.job_now(j, t), '', '', t) THEN
-    UPDATE detent.workflow w SET generation = w.generation + 1, payload = p_payload, undoing_since = NULL, undo_cause = NULL
+    UPDATE detent.workflow w SET generation = w.generation + 1, payload = p_payload, undoing_since = NULL, undo_cause = NULL,
+           undone_by = NULL
      WHERE w.job_id = p_job_id;
     PERFORM detent.wake_waiters(false);
   END IF;

@@ -104,6 +104,9 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
                 except StopIteration as end:
                     found: T = end.value
                     return found
+                except ReplayEnded:
+                    # Other branches may still come to steps on record.
+                    await self._suspend(PendingWait((), None, "the end of the replay"))
                 try:
                     answer, step = await self._answer(request), operation.send
                 except BaseException as error:
@@ -139,7 +142,7 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
         block = StepBlock(self, request.path)
         await asyncio.to_thread(self.flush_events)
         try:
-            holders = self._store.holders_block(self.job_id, self.attempt, block.leave)
+            holders = self._store.holders_block(self._claimed.job_id, self.attempt, block.leave)
             async with on_one_thread(holders) as (raw, on_thread):
                 self.block_entered()
                 plain = StepTx(raw, block)
@@ -188,7 +191,7 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             return
         for waiter, wait in list(flow.suspended.items()):
             if not waiter.done():
-                waiter.set_exception(self.run.suspend(wait))
+                waiter.set_exception(ReplayEnded() if self.run.replays_only else self.run.suspend(wait))
 
     # -- the whole function ------------------------------------------------------------------------------------
 
@@ -205,15 +208,21 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
                 if not is_park(error):
                     raise
                 await self._park()
-                if self.parked:
-                    raise ParkAttempt from None
-                return await self._undo_cancelled()
+            if not self.parked:
+                try:
+                    return await self._undo_cancelled(function, arguments)
+                except BaseException as error:
+                    if not is_park(error):
+                        raise
+                    await self._park()
+            raise ParkAttempt from None
 
         return run
 
     async def _whole(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """Call the function, and undo its steps if it has failed for good."""
         failed: BaseException | None = None
+        reached: BaseException | None = None
         try:
             try:
                 value = await function(self, **arguments)
@@ -224,17 +233,32 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             if not self.run.replays_only:
                 await self.drive(self.run.finish())
                 return value
-        except ReplayEnded:
-            pass
         except BaseException as error:
+            reached = error
             if not self.run.replays_only:
                 if is_park(error) or not self.undoes(error):
                     raise
                 await asyncio.to_thread(self.begin_undo, error)
                 failed = error
-        await self.drive(undo_steps(self.run))
-        self.end_undone(failed)
+        await self._undo(function, arguments, reached)
+        await asyncio.to_thread(self.end_undone, failed)
         return None
+
+    async def _undo(
+        self, function: Callable[..., Any], arguments: dict[str, Any], reached: BaseException | None = None
+    ) -> None:
+        """Undo the steps. If some were not reached, the function is replayed first."""
+        if not self.run.replays_only and self.must_replay:
+            await self.drive(self.run.write_pending())
+            await asyncio.to_thread(self.replay_again)
+            self.run.start()
+            self._flow = _Flow()
+            try:
+                await function(self, **arguments)
+            except BaseException as error:
+                reached = error
+            await self._end_branches()
+        await self.drive(undo_steps(self.run, reached, stops=self.undo_of is not None))
 
     async def _end_branches(self) -> None:
         """Let steps in flight end and be recorded, and end branches that only wait."""
@@ -254,17 +278,17 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             (answer,) = await answer_of(steps.submit([self.run.park(self.begun_after)]))
         else:
             answer = await asyncio.to_thread(
-                self._store.workflow_continue, self.job_id, self.attempt, continues_with, steps.worker
+                self._store.workflow_continue, self._claimed.job_id, self.attempt, continues_with, steps.worker
             )
         if isinstance(answer, DetentError):
             raise answer
         self.parked = not isinstance(answer, CancelFound)
 
-    async def _undo_cancelled(self) -> None:
+    async def _undo_cancelled(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Undo the steps of a workflow that was cancelled when it was about to park."""
         cancelled = self.find_cancel()
         await asyncio.to_thread(self.begin_undo, cancelled)
-        await self.drive(undo_steps(self.run))
+        await self._undo(function, arguments)
         self.end_undone(cancelled)
 
 

@@ -17,7 +17,7 @@ from detent.errors.database import OUTAGES
 from detent.model import json_codec
 from detent.model.clock import Clock
 from detent.model.ids import Ids
-from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome
+from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome, TransitionRow
 from detent.model.stored_text import error_text
 from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
@@ -28,12 +28,12 @@ from detent.workflow.branch import inside_step
 from detent.workflow.requests import ParkAttempt, PendingWait
 from detent.workflow.run import WorkflowRun
 from detent.workflow.step_operations import StepUnknown
-from detent.workflow.undo_operations import UNDONE
 
 __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
 _PAGE = 1000
 _ANY_NEW_ID = 2**63 - 1
+_CANCELLED = error_text(JobCancelled())
 _TOLD = ("error", "snoozed", "throttled", "parked")
 """Outcomes of attempts whose function has returned or raised, and so has said what became of its steps."""
 
@@ -42,7 +42,8 @@ class BaseWorkflowContext(AttemptContext):
     """The context of an attempt at a workflow. See `WorkflowContext` for what each name promises."""
 
     called_at: float | None = None
-    forked_from: int | None = None
+    undo_of: int | None = None
+    is_undone = False
     suspect = False
 
     def __init__(
@@ -62,7 +63,12 @@ class BaseWorkflowContext(AttemptContext):
         self._tasks = tasks
         self.run = WorkflowRun(self, task.workflow)
         self._payload = claimed.payload
-        self.is_loaded = claimed.attempt == 1
+        self.is_loaded = claimed.attempt == 1 and not _undoes_another(claimed)
+
+    @property
+    def must_load(self) -> bool:  # type: ignore[override]
+        """Whether earlier attempts, or the job that this one undoes, have left a record."""
+        return not self.is_loaded
 
     @property
     def payload(self) -> str:
@@ -77,7 +83,7 @@ class BaseWorkflowContext(AttemptContext):
 
     def undoes(self, error: BaseException) -> bool:
         """Whether the workflow has failed for good, or was cancelled, and its steps are to be undone."""
-        if self._task.workflow is None or self._task.workflow.undo != "on_failure" or not self.run.undoables:
+        if self._task.workflow is None or self._task.workflow.undo != "on_failure" or not self.run.can_undo:
             return False
         if isinstance(error, (StepUnknown, LeaseLost, Snooze, Throttled, *OUTAGES)) or self.run.is_fatal(error):
             return False
@@ -87,11 +93,30 @@ class BaseWorkflowContext(AttemptContext):
 
     def begin_undo(self, error: BaseException) -> None:
         """Record that the steps are being undone."""
-        answer = self._store.undo_begin(self.job_id, self.attempt, error_text(error))
+        cause = _CANCELLED if self.cancelled else error_text(error)
+        answer = self._store.undo_begin(self._claimed.job_id, self.attempt, cause)
         if isinstance(answer, DetentError):
             raise answer
         self.run.cause = answer.cause
-        self.event(f"undoing {len(self.run.undoables)} steps", level="warning")
+        self.run.stops_when_cancelled = False
+        self.run.history.is_limited = False
+        self.event("undoing the steps", level="warning")
+
+    @property
+    def must_replay(self) -> bool:
+        """Whether the function did not come to all steps that are to be undone, for instance those in scopes."""
+        known = self.run.undoables
+        return bool(self.run.folded) or any(path not in known for path in self.run.history.undoable())
+
+    def replay_again(self) -> None:
+        """Read the whole record, and prepare another call of the function that comes to every step on record."""
+        cause = self.run.cause
+        self.run = WorkflowRun(self, self.run.options)
+        self.is_loaded = False
+        self.load()
+        self.run.cause = cause
+        self.run.replay()
+        self.__dict__.pop("random", None)
 
     def find_cancel(self) -> JobCancelled:
         """Note that a cancel was requested, and go on without waits; return the error with which the workflow ends."""
@@ -101,21 +126,23 @@ class BaseWorkflowContext(AttemptContext):
 
     def begin_again(self) -> None:
         """Begin a new generation if all steps are undone and the job was retried; prepare a replay if they are not."""
-        if self.run.cause is None:
-            return
-        if self.run.history.find(UNDONE) is not None and self.forked_from is None:
+        if self.is_undone and self.undo_of is None:
             self.run.continues_with = self.payload
             raise self.run.suspend(PendingWait((), None, "its next generation"))
-        self.run.replays_only = True
+        if self.run.cause is not None:
+            self.run.replay()
 
     def end_undone(self, error: BaseException | None) -> None:
         """Raise what the workflow ends with after its steps were undone. A job that was made for the undo succeeds."""
         if error is not None:
             self.run.fatal = error
             raise error
-        if self.forked_from is None:
+        if self.undo_of is None:
             assert self.run.cause is not None
-            self.run.fatal = WorkflowUndone(self.job_id, self.run.cause)
+            if self.run.cause == _CANCELLED and not self.cancelled:
+                # A retry of an undo that had stopped has taken the request back.
+                self._store.job_cancel([self._claimed.job_id], "detent", "its steps were undone, as after every cancel")
+            self.run.fatal = WorkflowUndone(self._claimed.job_id, self.run.cause)
             raise self.run.fatal
 
     # -- for operations ----------------------------------------------------------------------------------------
@@ -150,14 +177,14 @@ class BaseWorkflowContext(AttemptContext):
         held."""
         if self.is_loaded:
             return
-        (page,) = self._sink.steps.loads.write([(self.job_id, self.attempt)])
+        (page,) = self._sink.steps.loads.write([(self._claimed.job_id, self.attempt)])
         while True:
             if isinstance(page, DetentError):
                 raise page
             self._take(page)
             if page.next is None:
                 break
-            page = self._store.workflow_load(self.job_id, self.attempt, after=page.next, limit=_PAGE)
+            page = self._store.workflow_load(self._claimed.job_id, self.attempt, after=page.next, limit=_PAGE)
         self.is_loaded = True
 
     def _take(self, page: WorkflowHistory) -> None:
@@ -165,7 +192,8 @@ class BaseWorkflowContext(AttemptContext):
         self.run.history.load(page)
         self.run.depth = page.depth
         self.suspect |= page.suspect
-        self.forked_from = page.forked_from
+        self.undo_of = page.undo_of
+        self.is_undone = page.undone
         if page.undoing:
             self.run.cause = page.cause or "as requested"
         if page.payload is not None:
@@ -173,20 +201,21 @@ class BaseWorkflowContext(AttemptContext):
         if page.cancelled:
             self.request_cancel()
 
-    def why_in_doubt(self, begun: StepBegun | None) -> str | None:
+    def why_in_doubt(self, begun: StepBegun | None, path: str) -> str | None:
         """Return why a step may have had its effect although it is not on record: an attempt that had begun it ended
         without a word from its function, or the database was restored or copied since the job was enqueued. None if
-        there is no doubt. Attempts before a retry or a settlement by a person do not count."""
+        there is no doubt. Attempts before a retry by a person, or a settlement of this step, do not count."""
         begun_before = begun is not None and begun.first < self.attempt
-        is_of_copy = self._store.identity_of(self.job_id) != self._store.identity_of(_ANY_NEW_ID)
+        job_id = self._claimed.job_id
+        is_of_copy = self._store.identity_of(job_id) != self._store.identity_of(_ANY_NEW_ID)
         if not begun_before and not is_of_copy:
             return None
-        past = [one for one in self._store.job_executions(self.job_id) if one.attempt < self.attempt]
+        past = [one for one in self._store.job_executions(job_id) if one.attempt < self.attempt]
         settled = max(
             (
                 line.attempt
-                for line in self._store.transitions("job", str(self.job_id))
-                if line.to_state == "pending" and line.trigger in ("settle", "retry")
+                for line in self._store.transitions("job", str(job_id))
+                if line.to_state == "pending" and line.trigger in ("settle", "retry") and _is_about(line, path)
             ),
             default=0,
         )
@@ -215,6 +244,11 @@ class BaseWorkflowContext(AttemptContext):
         return replace(made, id=job_id, key=None, parent_id=self.job_id)
 
     # -- for the function --------------------------------------------------------------------------------------
+
+    @property
+    def job_id(self) -> int:
+        """The job whose function this is: of a job that undoes another one, that other one."""
+        return self._claimed.job_id if self.undo_of is None else self.undo_of
 
     @property
     def effect_key(self) -> str:
@@ -279,6 +313,16 @@ class StepOnRecord(DetentError):
     def __init__(self, answer: StepRecorded) -> None:
         super().__init__(f"step {answer.path!r} is on record")
         self.answer = answer
+
+
+def _undoes_another(claimed: Claimed) -> bool:
+    """Whether a job may have been made to undo another one, so that its first attempt has a record to read."""
+    return claimed.metadata is not None and '"undo_of"' in claimed.metadata
+
+
+def _is_about(line: TransitionRow, path: str) -> bool:
+    """Whether a settlement is about this step, or about the whole job."""
+    return line.metadata is None or json_codec.decode(line.metadata).get("step", path) == path
 
 
 def is_park(error: BaseException) -> bool:

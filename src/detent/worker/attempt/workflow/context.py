@@ -23,7 +23,6 @@ from detent.workflow.requests import (
     Operation,
     ParkAttempt,
     Pause,
-    ReplayEnded,
     Request,
     Suspend,
     Transact,
@@ -108,7 +107,7 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
         block = StepBlock(self, request.path)
         self.flush_events()
         try:
-            with self._store.holders_block(self.job_id, self.attempt, block.leave) as raw:
+            with self._store.holders_block(self._claimed.job_id, self.attempt, block.leave) as raw:
                 self.block_entered()
                 tx = StepTx(raw, block)
                 token = inside_step.set(request.path)
@@ -142,15 +141,21 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
                 if not is_park(error):
                     raise
                 self._park()
-                if self.parked:
-                    raise ParkAttempt from None
-                return self._undo_cancelled()
+            if not self.parked:
+                try:
+                    return self._undo_cancelled(function, arguments)
+                except BaseException as error:
+                    if not is_park(error):
+                        raise
+                    self._park()
+            raise ParkAttempt from None
 
         return run
 
     def _whole(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """Call the function, and undo its steps if it has failed for good."""
         failed: BaseException | None = None
+        reached: BaseException | None = None
         try:
             value = function(self, **arguments)
             if self.run.parking:
@@ -158,17 +163,30 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             if not self.run.replays_only:
                 self.drive(self.run.finish())
                 return value
-        except ReplayEnded:
-            pass
         except BaseException as error:
+            reached = error
             if not self.run.replays_only:
                 if is_park(error) or not self.undoes(error):
                     raise
                 self.begin_undo(error)
                 failed = error
-        self.drive(undo_steps(self.run))
+        self._undo(function, arguments, reached)
         self.end_undone(failed)
         return None
+
+    def _undo(
+        self, function: Callable[..., Any], arguments: dict[str, Any], reached: BaseException | None = None
+    ) -> None:
+        """Undo the steps. If some were not reached, the function is replayed first."""
+        if not self.run.replays_only and self.must_replay:
+            self.drive(self.run.write_pending())
+            self.replay_again()
+            self.run.start()
+            try:
+                function(self, **arguments)
+            except BaseException as error:
+                reached = error
+        self.drive(undo_steps(self.run, reached, stops=self.undo_of is not None))
 
     def _park(self) -> None:
         self.flush_events()
@@ -176,14 +194,16 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
         if continues_with is None:
             (answer,) = self._sink.steps.write([self.run.park(self.begun_after)])
         else:
-            answer = self._store.workflow_continue(self.job_id, self.attempt, continues_with, self._sink.steps.worker)
+            answer = self._store.workflow_continue(
+                self._claimed.job_id, self.attempt, continues_with, self._sink.steps.worker
+            )
         if isinstance(answer, DetentError):
             raise answer
         self.parked = not isinstance(answer, CancelFound)
 
-    def _undo_cancelled(self) -> None:
+    def _undo_cancelled(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Undo the steps of a workflow that was cancelled when it was about to park."""
         cancelled = self.find_cancel()
         self.begin_undo(cancelled)
-        self.drive(undo_steps(self.run))
+        self._undo(function, arguments)
         self.end_undone(cancelled)
