@@ -50,9 +50,12 @@ SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
    WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
-# The same with the cost of each, which limits need.
+# The same with the cost of each, which limits need, and whether its lane has more rows.
 _FIRSTS_WITH_COST = _FIRSTS.replace(
-    "r.holds_key)", "r.holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = r.job_id), 1))"
+    "r.holds_key)",
+    """r.holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = r.job_id), 1), EXISTS (
+         SELECT 1 FROM detent_ready m
+          WHERE m.lane_id = r.lane_id AND (m.ready_at, m.job_id) > (r.ready_at, r.job_id)))""",
 )
 # The same for a single lane, for which the ids and the last row are enough.
 _HEAD_OF_ONE = """
@@ -241,6 +244,7 @@ class SqliteClaim(SqliteLanes):
         """Choose like `_in_order`, without jobs for which a limit has no room, and without those in `skip`. The tenant
         keeps its turn."""
         under = {lane[2]: room.under(*lane[3:]) for lane in lanes}
+        room.read(under.values())
 
         def goes_on(lane: int) -> bool:
             return room.has_room(under[lane])
@@ -297,8 +301,11 @@ class SqliteClaim(SqliteLanes):
         if firsts is not None:
             if lane not in firsts or not goes_on(lane):
                 return
-            yield firsts[lane]
-            after = firsts[lane][0], firsts[lane][1]
+            first = firsts[lane]
+            yield first
+            if not first[5]:
+                return
+            after = first[0], first[1]
         while goes_on(lane) and (rows := self._at_once(head, (lane, *after, now, portion))):
             yield from rows
             if len(rows) < portion:

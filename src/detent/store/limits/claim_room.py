@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,19 +39,29 @@ class Under(NamedTuple):
 class Room:
     """How many more jobs may be claimed under each limit, and which limits a job is under. Read when needed.
 
-    The cost of a job is taken from the limit of its task; the limit of its queue counts it as one.
+    The cost of a job is taken from the limit of its task; the limit of its queue counts it as one. `look` reads limits;
+    it gets their keys with their templates.
     """
 
-    def __init__(self, members: dict[tuple[str, str], str], look: Callable[[str], Left]) -> None:
+    def __init__(
+        self, members: dict[tuple[str, str], str], look: Callable[[Mapping[str, str | None]], Mapping[str, Left]]
+    ) -> None:
         self._members = members
         self._look = look
         self._left: dict[str, Left] = {}
         self.spent: dict[str, list[tuple[int, int]]] = {}
         self.templates: dict[str, str] = {}
 
+    def read(self, unders: Iterable[Under]) -> None:
+        """Read all these limits at once."""
+        keys = {key for under in unders for key in under if key is not None} - self._left.keys()
+        if keys:
+            self._left.update(self._look({key: self.templates.get(key) for key in keys}))
+
     def has_room(self, under: Under) -> bool:
         """Return whether a job of the least cost may start under each of these limits."""
-        return all(key is None or self._of(key).jobs > 0 for key in under)
+        task, queue = under
+        return (task is None or self._of(task).jobs > 0) and (queue is None or self._of(queue).jobs > 0)
 
     def takes(self, under: Under, cost: int) -> bool:
         """Return whether the next job of a lane may start. If only its tokens are missing, no other job starts under
@@ -81,5 +91,5 @@ class Room:
     def _of(self, key: str) -> Left:
         left = self._left.get(key)
         if left is None:
-            left = self._left[key] = self._look(key)
+            left = self._left[key] = self._look({key: self.templates.get(key)})[key]
         return left

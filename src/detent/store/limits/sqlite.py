@@ -136,8 +136,7 @@ class SqliteLimits(SqliteLimitRoom):
         named = [("task", name, item.key) for name in item.tasks] + [("queue", name, item.key) for name in item.queues]
         self._db.change_many(_MEMBER, named)
         lists = {"tasks": json.dumps(item.tasks), "queues": json.dumps(item.queues)}
-        for (key,) in self._db.rows(_KEYS_RUNNING, {"tasks": lists["tasks"]}):
-            self._make(key, item.key, now)
+        self._make({key: item.key for (key,) in self._db.rows(_KEYS_RUNNING, {"tasks": lists["tasks"]})}, now)
         self._db.change(_RUNNING_ALREADY, {"key": item.key, **lists})
 
     def _log_bounds(self, item: NewLimit, was: LimitState | None, actor: str, reason: str | None, now: int) -> None:
@@ -170,8 +169,7 @@ class SqliteLimits(SqliteLimitRoom):
     def limit_close(self, after: str, limit: int) -> str | None:
         now = self._now()
         looked = [key for (key,) in self._db.rows(_OPEN, (after, limit))]
-        for key in looked:
-            self._sweep(key, now)
+        self._sweep(looked, now)
         return looked[-1] if looked and len(looked) == limit else None
 
     def _limit_row(self, limit: LimitState, members: Sequence[tuple[str, str]], now: int) -> LimitRow:
@@ -184,7 +182,7 @@ class SqliteLimits(SqliteLimitRoom):
             tasks=tuple(name for kind, name in members if kind == "task"),
             queues=tuple(name for kind, name in members if kind == "queue"),
             tokens=limit.tokens_at(now),
-            running=self._running(limit.key),
+            running=self._running([limit.key]).get(limit.key, 0),
             paused_until=None if limit.paused_until is None else from_micros(limit.paused_until),
             throttled=limit.throttled,
             open_until=None if limit.open_until is None else from_micros(limit.open_until),
@@ -196,7 +194,7 @@ class SqliteLimits(SqliteLimitRoom):
         now = self._now()
         ((template,),) = self._db.rows(_TASKS_WITH_KEY, (key,))
         if template is not None:
-            self._make(key, template, now)
+            self._make({key: template}, now)
         limit = self._limit(key)
         if limit is None:
             return NotFound("limit", key)
@@ -256,8 +254,7 @@ class SqliteLimits(SqliteLimitRoom):
         return None
 
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
-        for (key,) in self._db.rows(_LEFT_OVER, (after, limit)):
-            self._sweep(key, self._now())
+        self._sweep([key for (key,) in self._db.rows(_LEFT_OVER, (after, limit))], self._now())
         looked = self._db.rows(_PRUNABLE, {"now": self._now(), "after": after, "limit": limit})
         gone = json.dumps([key for key, goes in looked if goes])
         for statement in _LIMITS_GO:

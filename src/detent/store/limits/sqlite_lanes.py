@@ -87,9 +87,11 @@ class Scan(NamedTuple):
             return self.lanes
         if room is None:
             return self.lanes[:limit]
+        unders = [room.under(*lane[3:]) for lane in self.lanes]
+        room.read(unders)
         found: list[Row] = []
-        for lane in self.lanes:
-            if room.has_room(room.under(*lane[3:])):
+        for lane, under in zip(self.lanes, unders, strict=True):
+            if room.has_room(under):
                 found.append(lane)
                 if len(found) == limit:
                     break
