@@ -12,12 +12,12 @@ NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
-CODE := src tests console $(wildcard benchmarks examples)
+CODE := src tests console $(wildcard benchmarks examples prove)
 WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples http ops pipeline processes schedule \
-	store/invariants testing views worker
+	prove store/invariants testing views worker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console setup console-build console-check quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console setup console-build console-check quick test faults simulate lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -67,6 +67,9 @@ test: $(STAMP) $(CONSOLE) ## all tests, on SQLite and on a real PostgreSQL, with
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest --whole -s $(addprefix tests/,$(WHOLE))
+
+simulate: $(STAMP) ## real workers on a database in memory, with faults, by seed: 20,000 schedules (docs/reliability.md)
+	$(BIN)/python -m prove simulate --schedules 20000
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)

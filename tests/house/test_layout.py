@@ -20,6 +20,7 @@ CUT_ACROSS = {
     "mutants": "the tests notice a missing guard",
     "plans": "what statements cost",
     "processes": "real workers",
+    "prove": "prove/ still proves",
     "surface": "the public names",
     "twin": "both databases and a model, driven side by side",
     "typing": "what a type checker says about the public surface",

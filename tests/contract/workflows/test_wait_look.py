@@ -10,6 +10,7 @@ from detent.model.records import Claimed
 from detent.model.workflow_records import Arrived, Pending
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.clock_set_back import set_back
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim_one
 from tests.contract.refusals import Untouched, refused
 from tests.contract.workflows.sample_workflows import (
@@ -46,6 +47,18 @@ def test_a_signal_is_taken_once_and_on_record(store: Store, clock: StoreClock) -
     clock.advance(1)
     assert look(store, held, signal()) == answer
     assert look(store, held, signal(), path="w#2") == Pending(held.job_id, 1, None)
+
+
+def test_a_signal_is_not_taken_before_it_was_sent(store: Store, clock: StoreClock) -> None:
+    """R2: after the clock was set back, the record said so."""
+    held = begin(store)
+    clock.advance(10)
+    send(store, held.job_id, payload="1")
+    sent_at = clock.now()
+    set_back(clock, 5)
+    answer = look(store, held, signal())
+    assert isinstance(answer, Arrived)
+    assert answer.done_at == load(store, held).steps[0].done_at == sent_at
 
 
 def test_the_next_attempt_gets_the_same_outcome(store: Store) -> None:

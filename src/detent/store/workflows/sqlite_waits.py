@@ -34,7 +34,7 @@ from detent.store.workflows.sqlite_steps import Held, SqliteSteps
 __all__ = ["SqliteWaits"]
 
 _OLDEST_SIGNAL = """
-SELECT s.seq, s.payload
+SELECT s.seq, s.payload, s.sent_at
   FROM detent_workflow_unread u
  CROSS JOIN detent_workflow_signal s ON s.job_id = u.job_id AND s.name = u.name AND s.seq = u.seq
  WHERE u.job_id = ? AND u.name = ? ORDER BY u.seq LIMIT 1
@@ -91,6 +91,7 @@ class _Arrival(NamedTuple):
     on: WaitOn
     value: str
     seq: int | None
+    sent_at: int = 0
 
 
 class SqliteWaits(SqliteSteps):
@@ -139,8 +140,8 @@ class SqliteWaits(SqliteSteps):
         """Return the first of these that has arrived."""
         for n, one in enumerate(on):
             if one.kind == "signal":
-                for seq, payload in self._db.rows(_OLDEST_SIGNAL, (job_id, one.name)):
-                    return _Arrival(n, one, payload, seq)
+                for seq, payload, sent_at in self._db.rows(_OLDEST_SIGNAL, (job_id, one.name)):
+                    return _Arrival(n, one, payload, seq, sent_at)
             else:
                 for counts in self._db.rows(_GROUP, (job_id, generation, one.name, int(one.settled))):
                     return _Arrival(n, one, join_text(*counts), None)
@@ -150,6 +151,8 @@ class SqliteWaits(SqliteSteps):
         self, item: NewWait, found: _Arrival, held: dict[int, Held], now: int
     ) -> Arrived | Pending | DetentError:
         kind, value = kind_of(found.on), found.value
+        holder = held[item.job_id]
+        held[item.job_id] = holder._replace(at=max(holder.at, found.sent_at))  # the clock may have been set back
         if item.outcome is None:
             return Arrived(item.job_id, item.attempt, found.n, kind, value, from_micros(held[item.job_id].at))
         if item.chooses:

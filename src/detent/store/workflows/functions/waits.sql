@@ -92,8 +92,9 @@ BEGIN
       n := arrival.n;
       kind := CASE p_on_kinds[first_on + n] WHEN 'signal' THEN 'signal' ELSE 'join' END;
       value := arrival.value;
-      at := now_at;
+      at := greatest(now_at, arrival.sent_at);  -- the clock may have been set back
       IF outcome.path IS NOT NULL THEN
+        outcome.done_at := greatest(outcome.done_at, at);
         IF p_chooses[i] THEN
           kind := 'choice';
           value := '{"n":' || n || ',"value":' || value || '}';
@@ -174,19 +175,20 @@ BEGIN
   RETURN '"' || to_char(p_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00:00"';
 END $$;
 
--- The first of these things that has arrived for a workflow: its place (from 0) and value, and the number of a signal.
+-- The first of these things that has arrived for a workflow: its place (from 0) and value, and the number and time of a signal.
 CREATE OR REPLACE FUNCTION detent.wait_arrival(
-  p_job_id bigint, p_kinds text[], p_names text[], p_settled boolean[], OUT n integer, OUT value text, OUT seq bigint
+  p_job_id bigint, p_kinds text[], p_names text[], p_settled boolean[], OUT n integer, OUT value text, OUT seq bigint,
+  OUT sent_at timestamptz
 )
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   FOR i IN 1 .. coalesce(cardinality(p_kinds), 0) LOOP
     IF p_kinds[i] = 'signal' THEN
-      SELECT g.seq, g.payload INTO seq, value
+      SELECT g.seq, g.payload, g.sent_at INTO seq, value, sent_at
         FROM (SELECT x.seq FROM detent.workflow_unread x
                WHERE x.job_id = p_job_id AND x.name = p_names[i] ORDER BY x.seq LIMIT 1) u
        CROSS JOIN LATERAL (
-         SELECT x.seq, x.payload FROM detent.workflow_signal x
+         SELECT x.seq, x.payload, x.sent_at FROM detent.workflow_signal x
           WHERE x.job_id = p_job_id AND x.name = p_names[i] AND x.seq = u.seq) g;
     ELSE
       SELECT '{"succeeded":' || g.succeeded || ',"failed":' || g.failed || ',"dead":' || g.dead || '}' INTO value

@@ -1,0 +1,117 @@
+"""`python -m prove simulate`: schedules under a seeded scheduler, spread over processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from prove.defects import DEFECTS, planted
+
+__all__ = ["BROKEN", "main"]
+
+BROKEN = 3
+"""The exit code if a promise was broken; any other error has another one."""
+_BATCH = 100
+_SAME_ORDER = {"PYTHONHASHSEED": "0"}
+"""Sets of strings have the same order in every run."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for; return the exit code."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        command = [sys.executable, "-m", "prove", *arguments]
+        return subprocess.run(command, env={**os.environ, **_SAME_ORDER}, check=False).returncode
+    options = _parser().parse_args(arguments)
+    if options.defect is not None:
+        return _with_defect(options)
+    if options.replay is not None:
+        return _replay(options.replay)
+    return _simulate(options.seed, options.schedules, options.processes)
+
+
+def _simulate(first: int, schedules: int, processes: int) -> int:
+    """Run the schedules of `schedules` seeds in a row. Stops at the first batch with a failure, and tells its story."""
+    began_at = time.monotonic()
+    done = calls = 0
+    failed: list[int] = []
+    with ProcessPoolExecutor(processes) as pool:
+        batches = [(seed, min(_BATCH, first + schedules - seed)) for seed in range(first, first + schedules, _BATCH)]
+        for count, told, bad in pool.map(_run_batch, batches):
+            done, calls, failed = done + count, calls + told, failed + bad
+            if bad:
+                pool.shutdown(cancel_futures=True)
+                break
+    seconds = time.monotonic() - began_at
+    _say(f"{done} schedules, {calls} calls of the database, {seconds:.0f} s, {done / seconds:.0f} schedules/s")
+    if failed:
+        _say(f"seed {failed[0]} failed")
+        return _replay(failed[0])
+    return 0
+
+
+def _run_batch(batch: tuple[int, int]) -> tuple[int, int, list[int]]:
+    from prove.simulation.schedule import shared_simulator
+
+    first, count = batch
+    failed: list[int] = []
+    calls = 0
+    for seed in range(first, first + count):
+        outcome = shared_simulator().run(seed)
+        calls += len(outcome.told)
+        if outcome.failure:
+            failed.append(seed)
+            break
+    return count, calls, failed
+
+
+def _replay(seed: int) -> int:
+    """Run the schedule of a seed again. If it fails, make it as short as possible and tell its story."""
+    from prove.simulation.schedule import shared_simulator
+    from prove.simulation.shrinking import shrunk, told
+
+    outcome = shared_simulator().run(seed)
+    if not outcome.failure:
+        _say(f"seed {seed}: all promises held in {outcome.steps} turns and {outcome.seconds:.0f} virtual seconds")
+        return 0
+    _say(f"seed {seed}: {outcome.failure}")
+    short = shrunk(shared_simulator(), outcome)
+    _say(f"the same in {len(short.told)} lines instead of {len(outcome.told)}:")
+    told(short, _say)
+    return BROKEN
+
+
+def _with_defect(options: argparse.Namespace) -> int:
+    """Run the same with a defect in the package. Exit code 0 means that it was found."""
+    defect = DEFECTS[options.defect]
+    _say(f"defect {defect.name}: {defect.what}")
+    command = [sys.executable, "-m", "prove", "simulate", "--seed", str(options.seed)]
+    command += ["--schedules", str(options.schedules), "--processes", str(options.processes)]
+    with planted(defect) as environment:
+        found = subprocess.run(command, env=environment, check=False).returncode == BROKEN
+    _say("found" if found else "NOT FOUND")
+    return 0 if found else 1
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a command line program
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m prove", description="Prove what Detent promises.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("simulate", help="real workers on a database in memory, with faults, by seed")
+    one.add_argument("--schedules", type=int, default=1000, help="how many seeds in a row")
+    one.add_argument("--seed", type=int, default=1, help="the first of them")
+    one.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    one.add_argument("--replay", type=int, metavar="SEED", help="run this one again and tell its story if it fails")
+    one.add_argument("--defect", choices=sorted(DEFECTS), help="take out a guard: the defect must be found")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

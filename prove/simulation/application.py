@@ -1,0 +1,120 @@
+"""The code that the simulated workers run, and what it does to the world outside the database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from detent import Detent, Probed, Retry, WaitTimeout, WorkflowContext
+from prove.simulation.world import world
+
+__all__ = ["Outside", "build_app", "outside"]
+
+_INSERT = "INSERT INTO effect (job_id, attempt, what) VALUES (:job_id, :attempt, :what)"
+
+
+class Outside:
+    """What functions have done outside the database, and what they found."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[tuple[int, str]] = Counter()
+        self.failures: Counter[tuple[int, str]] = Counter()
+        self.charged: dict[str, int] = {}
+        """Charges by the key that tells the other side which of them are one."""
+
+
+_outside = [Outside()]
+
+
+def outside() -> Outside:
+    """Return the world outside, as it is in this schedule."""
+    return _outside[-1]
+
+
+def forget() -> None:
+    """Begin with a world in which nothing has happened."""
+    _outside[:] = [Outside()]
+
+
+def _works(job_id: int, what: str, fails: float = 0.1) -> None:
+    """Do something that takes time and may fail."""
+    here = world()
+    outside().calls[job_id, what] += 1
+    here.tell(f"job {job_id}: {what}")
+    here.block(None, (0.0, 0.0, 0.5, 4.0)[here.choices.below(4)] or None)
+    if here.has_faults and here.choices.happens(fails):
+        outside().failures[job_id, what] += 1
+        here.tell(f"job {job_id}: {what} fails")
+        raise RuntimeError(what)
+
+
+def build_app() -> Detent:
+    """Return an application with a task of each kind."""
+    app = Detent("sqlite:///simulated.db")
+    retry = Retry(3, base=1.0)
+
+    @app.task(name="plain", retry=retry)
+    def plain(ctx: Any, number: int) -> int:
+        _works(ctx.job_id, "plain")
+        return number
+
+    @app.task(name="async", retry=retry)
+    async def on_loop(ctx: Any, number: int) -> int:
+        import asyncio
+
+        outside().calls[ctx.job_id, "async"] += 1
+        await asyncio.sleep((0.0, 0.5, 3.0)[world().choices.below(3)])
+        return number
+
+    @app.task(name="commits", retry=retry)
+    def commits(ctx: Any, number: int) -> int:
+        _works(ctx.job_id, "before the commit")
+        with ctx.commit() as tx:
+            tx.execute(_INSERT, {"job_id": ctx.job_id, "attempt": ctx.attempt, "what": "commit"})
+            if number % 2:
+                tx.intend(plain.call(number=number))
+        _works(ctx.job_id, "after the commit")
+        return number
+
+    def charge_probe(ctx: Any, number: int) -> Probed:
+        return Probed.done() if ctx.effect_key in outside().charged else Probed.not_done()
+
+    @app.task(name="charges", retry=retry, idempotent=False, probe=charge_probe)
+    def charges(ctx: Any, number: int) -> None:
+        world().block(None)
+        outside().charged[ctx.effect_key] = ctx.job_id
+        world().tell(f"job {ctx.job_id}: charged")
+        _works(ctx.job_id, "after the charge", 0.3)
+
+    @app.task(name="fires", retry=retry, idempotent=False)
+    def fires(ctx: Any, number: int) -> None:
+        _works(ctx.job_id, "fires", 0.1)
+
+    @app.workflow(name="order", retry=retry)
+    def order(ctx: WorkflowContext, number: int) -> str:
+        first = ctx.step("pick", _step, ctx.job_id, "pick")
+        ctx.transact("book", _book, ctx.job_id, ctx.attempt)
+        if number % 3 == 0:
+            ctx.sleep(5.0)
+        if number % 3 == 1:
+            try:
+                ctx.wait_for("go", int, timeout=8.0)
+            except WaitTimeout:
+                ctx.step("late", _step, ctx.job_id, "late")
+        if number % 2:
+            group = ctx.spawn_many("parts", [plain.call(number=n) for n in range(2)])
+            done = group.join(tolerate=2)
+            first = f"{first} {done.total}"
+        ctx.step("ship", _step, ctx.job_id, "ship")
+        return first
+
+    return app
+
+
+def _step(job_id: int, what: str) -> str:
+    _works(job_id, what, 0.15)
+    return what
+
+
+def _book(tx: Any, job_id: int, attempt: int) -> None:
+    tx.execute(_INSERT, {"job_id": job_id, "attempt": attempt, "what": "book"})

@@ -1,0 +1,54 @@
+"""The simulation: schedules hold, a seed repeats its schedule, and a missing guard is found.
+
+`make test` runs a hundred schedules and takes out one guard; `make faults` runs two thousand and takes out each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from prove.__main__ import BROKEN
+from prove.defects import DEFECTS
+from tests.deadlines import scaled
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = scaled(600)
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
+
+
+def simulate(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command. It replaces threads and clocks in the package, so it needs a process of its own."""
+    command = [sys.executable, "-m", "prove", "simulate", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+
+
+def test_every_promise_holds_in_every_schedule(whole: bool) -> None:
+    """G1-G4: crashes, machines that stand still, errors, lost answers, clocks that are set, operators who interfere."""
+    schedules = "2000" if whole else "100"
+    done = simulate("--schedules", schedules, "--processes", "2" if whole else "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{schedules} schedules, ")
+
+
+def test_a_seed_repeats_its_schedule() -> None:
+    first, again = (simulate("--replay", "7").stdout for _ in range(2))
+    assert first == again
+    assert "all promises held" in first
+
+
+@pytest.mark.parametrize("name", sorted(DEFECTS))
+def test_a_missing_guard_is_found(name: str, whole: bool) -> None:
+    """Within a thousand schedules, with a short story in words."""
+    if not whole and name != "reaper":
+        pytest.skip("make faults")
+    done = simulate("--defect", name, "--schedules", "1000")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "the same in " in done.stdout
+
+
+def test_a_crash_of_the_simulation_is_no_finding() -> None:
+    """The exit code says that a promise was broken, and not just that something went wrong."""
+    assert BROKEN not in (0, 1, 2)
