@@ -51,6 +51,7 @@ if _TYPE_CHECKING:
         Child,
         ChildGroup,
         GroupResult,
+        Stream,
         Wait,
         WorkflowContext,
     )
@@ -96,7 +97,7 @@ if _TYPE_CHECKING:
     from detent.model.webhook_records import WebhookRow as Webhook
     from detent.model.webhook_records import WebhookTargetRow as WebhookTarget
     from detent.model.workflow_records import ChildGroupRow as ChildCounts
-    from detent.model.workflow_records import JobTree, SignalSent, TreeNode, Undo, Workflow
+    from detent.model.workflow_records import JobTree, SignalSent, StreamLine, TreeNode, Undo, Workflow
     from detent.model.workflow_records import StepRow as RecordedStep
     from detent.model.workflow_records import VersionCount as WorkflowVersion
     from detent.model.workflow_records import WaitRow as WorkflowWait
@@ -198,6 +199,8 @@ __all__ = [
     "Step",
     "StepAmbiguous",
     "StepCall",
+    "Stream",
+    "StreamLine",
     "Target",
     "TargetChange",
     "TargetContext",
@@ -324,6 +327,8 @@ _HOMES = {
     "Step": "declare.workflow.Step",
     "StepAmbiguous": "errors.StepAmbiguous",
     "StepCall": "declare.workflow.StepCall",
+    "Stream": "declare.workflow_context.Stream",
+    "StreamLine": "model.workflow_records.StreamLine",
     "Target": "model.batch_records.TargetRow",
     "TargetChange": "app.batch_run.TargetChange",
     "TargetContext": "declare.context.TargetContext",

@@ -100,6 +100,8 @@ EXPORTED = [
     "Step",
     "StepAmbiguous",
     "StepCall",
+    "Stream",
+    "StreamLine",
     "Target",
     "TargetChange",
     "TargetContext",

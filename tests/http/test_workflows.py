@@ -87,3 +87,24 @@ def test_what_is_refused(world: World, parked: str, path: str, body: dict[str, A
     answer = world.http.post(f"{API}/{path.format(id=parked)}", json=body)
     assert answer.status_code == status, answer.text
     assert world.app.store.signal_list(int(parked)) == []
+
+
+def test_a_stream_is_read_page_by_page(world: World) -> None:
+    @world.app.workflow(name="agent")
+    def agent(ctx: WorkflowContext) -> None:
+        for n in range(5):
+            ctx.event("between")
+            ctx.stream("answer").write(f"{n}")
+            ctx.stream("plan").write("x")
+
+    job = world.app.enqueue(agent.call())
+    world.harness.work()
+    first = world.get(f"workflows/{job.id}/stream", name="answer", limit=2)
+    assert [(one["text"], one["attempt"], one["stream"]) for one in first["items"]] == [
+        ("0", 1, "answer"),
+        ("1", 1, "answer"),
+    ]
+    rest = world.get(f"workflows/{job.id}/stream", name="answer", after=first["next"])
+    assert ([one["text"] for one in rest["items"]], rest["next"]) == (["2", "3", "4"], None)
+    assert len(world.get(f"workflows/{job.id}/stream")["items"]) == 10
+    assert world.http.get("/api/v1/workflows/17/stream").status_code == 404

@@ -62,6 +62,7 @@ OTHER_OPTIONS = {
 
 OTHER_FIELDS = {
     ("jobs", "events", "follow"): "page by page, with `after`",
+    ("workflows", "stream", "follow"): "page by page, with `after`",
     ("jobs", "move", "priority"): "`to_priority`, since `priority` could be taken for a filter; so `to_queue`",
     ("lifecycles", "history", "lifecycle"): "its name, in the path",
     ("lifecycles", "move", "lifecycle"): "its name, in the path",
@@ -158,6 +159,7 @@ def test_every_change_takes_actor_and_reason() -> None:
             "silent",
             "state_at",
             "steps",
+            "stream",
             "targets",
             "tree",
             "preview_undo",

@@ -13,7 +13,7 @@ from detent.client.aio_polling import aitems_of, asleep_through
 from detent.client.job import Job, JobSnapshot
 from detent.client.list_page import ListPage
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, StreamLine, Undo
 
 __all__ = ["AsyncJob"]
 
@@ -150,6 +150,14 @@ class AsyncJob(JobSnapshot[R]):
         """Yield the events of the job in order; with `follow`, also new ones until the job has ended. `NotFound`."""
         sync = Job.like(self)
         async for item in aitems_of(sync._events_pages(follow=follow), sync._engine.clock):
+            yield item
+
+    async def stream(self, name: str | None = None, *, follow: bool = False) -> AsyncIterator[StreamLine]:
+        """Yield what this workflow has written to a stream (`ctx.stream`), or to all of them, in order; with `follow`,
+        also new text until the job has ended. When `attempt` grows, the text starts over. `NotFound`.
+        """
+        sync = Job.like(self)
+        async for item in aitems_of(sync._stream_pages(name, follow=follow), sync._engine.clock):
             yield item
 
     async def executions(self) -> list[ExecutionRow]:

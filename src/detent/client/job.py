@@ -20,13 +20,14 @@ from detent.client.job_verbs import (
 )
 from detent.client.list_page import ListPage, check_limit
 from detent.client.polling import event_pages, items_of, pauses_until, sleep_through
+from detent.client.stream_lines import stream_pages
 from detent.client.workflow_verbs import new_signal, signal_job, undo_job
 from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, StreamLine, Undo
 from detent.views.job_explanation import explain
 from detent.views.undo_preview import preview_undo
 from detent.views.workflows import steps_of, tree_of
@@ -393,6 +394,16 @@ class Job(JobSnapshot[R]):
 
     def _events_pages(self, *, follow: bool = False) -> Iterator[tuple[list[EventRow], float]]:
         yield from event_pages(self._engine.store, self.id, self._engine.settings, follow=follow)
+
+    def stream(self, name: str | None = None, *, follow: bool = False) -> Iterator[StreamLine]:
+        """Yield what this workflow has written to a stream (`ctx.stream`), or to all of them, in order; with `follow`,
+        also new text until the job has ended. When `attempt` grows, the text starts over. `NotFound`."""
+        return items_of(self._stream_pages(name, follow=follow), self._engine.clock)
+
+    def _stream_pages(
+        self, name: str | None = None, *, follow: bool = False
+    ) -> Iterator[tuple[list[StreamLine], float]]:
+        yield from stream_pages(self._engine.store, self.id, self._engine.settings, name, follow=follow)
 
     def executions(self) -> list[ExecutionRow]:
         """Return every attempt at the job, including one in flight."""

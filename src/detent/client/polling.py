@@ -56,13 +56,13 @@ def items_of(pages: Iterable[tuple[list[T], float]], clock: Clock) -> Iterator[T
 
 
 def event_pages(
-    verbs: Verbs, job_id: int, settings: Settings, *, follow: bool
+    verbs: Verbs, job_id: int, settings: Settings, *, follow: bool, after_seq: int = 0
 ) -> Iterator[tuple[list[EventRow], float]]:
     """Yield the events of a job in order, page by page, each page with the pause before the next one should be read.
 
     With `follow` this goes on until the job has ended. `NotFound`.
     """
-    pause, after_seq = _FIRST_PAUSE, 0
+    pause = _FIRST_PAUSE
     while True:
         (row,) = verbs.job_get([job_id])
         if row is None:

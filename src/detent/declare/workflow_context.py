@@ -21,6 +21,7 @@ __all__ = [
     "Child",
     "ChildGroup",
     "GroupResult",
+    "Stream",
     "Wait",
     "WorkflowContext",
 ]
@@ -120,6 +121,20 @@ class AsyncChildGroup(Protocol[T]):
         ...
 
 
+class Stream(Protocol):
+    """Text for people, which is followed while it is written: what `ctx.stream` returns."""
+
+    name: str
+
+    def write(self, text: str) -> None:
+        """Append text; it is not a line, so put line breaks where you want them. It is shown within a second.
+
+        All streams of an attempt together may write 64 KB per second, and 256 KB at once. More than that is left out,
+        and the stream says so.
+        """
+        ...
+
+
 class _AnyWorkflowContext(Context, Protocol):
     """What is the same for plain and async functions."""
 
@@ -170,6 +185,12 @@ class _AnyWorkflowContext(Context, Protocol):
         this workflow, once. Redeem it with `POST /hooks/signals/{token}`, `app.workflows.redeem` or
         `detent workflows redeem`. Each call makes another token. With `next_wait_only` it counts for the next wait
         for this signal only, and is refused with `WaitOver` once that wait has ended."""
+        ...
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream for text that people follow, such as the answer of a model. It is no step: it may be written
+        inside of steps and outside, and an attempt that runs again writes again. What is written names its attempt.
+        Read it with `job.stream(name)`."""
         ...
 
     def set_status(self, **facts: Any) -> None:

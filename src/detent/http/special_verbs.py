@@ -17,6 +17,7 @@ from detent.app.pipeline_run import PipelineRun
 from detent.client.job import Job
 from detent.client.list_page import ListPage, check_limit
 from detent.client.operation import JobSelection
+from detent.client.stream_lines import stream_page
 from detent.declare.limit import Limit
 from detent.errors import InvalidInput, NotFound
 from detent.http.arguments import arguments_of
@@ -26,7 +27,7 @@ from detent.model.limit_records import LimitRow
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import EventRow, Moved, TransitionRow
 from detent.model.service_records import OperationRow, ScheduleRow
-from detent.model.workflow_records import SignalSent
+from detent.model.workflow_records import SignalSent, StreamLine
 from detent.ops.ops_run import read_run_id
 
 __all__ = ["special_verbs"]
@@ -61,6 +62,14 @@ class EnqueueArguments(_Arguments):
 class PageArguments(_Arguments):
     """Which page of a list."""
 
+    limit: int = 100
+    after: str | None = None
+
+
+class StreamArguments(_Arguments):
+    """Which page of which stream; None is all streams."""
+
+    name: str | None = None
     limit: int = 100
     after: str | None = None
 
@@ -230,6 +239,9 @@ def special_verbs() -> Iterator[Verb]:
                 "Send a signal to the workflow with a key; with `start`, create it if there is none.")  # fmt: skip
     yield _verb("jobs", "events", "/jobs/{job_id}/events", PageArguments, _events, ListPage[EventRow],
                 "List the events of a job in order.", changes=False)  # fmt: skip
+    yield _verb("workflows", "stream", "/workflows/{job_id}/stream", StreamArguments, _stream, ListPage[StreamLine],
+                "List what a workflow has written to a stream, or to all of them, in order. To follow it, read "
+                "`/api/v1/stream?job={job_id}`.", changes=False)  # fmt: skip
     yield _verb("jobs", "replace", "/jobs/{job_id}/replace", ReplaceArguments, _replace, Job[Any],
                 "Enqueue the task of a dead or failed job with corrected arguments, and discard the job.")  # fmt: skip
     yield _verb("ops", "events", "/ops/{run}/events", PageArguments, _ops_events, ListPage[EventRow],
@@ -310,6 +322,12 @@ def _events(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> ListPag
     job = app.jobs.get(ids["job_id"])
     found = app.store.job_events(job.id, _number(given.after), check_limit(given.limit) + 1)
     return _page(found, given.limit, lambda row: row.seq)
+
+
+def _stream(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> ListPage[StreamLine]:
+    job = app.jobs.get(ids["job_id"])
+    lines, place = stream_page(app.store, job.id, given.name, _number(given.after), check_limit(given.limit))
+    return ListPage(lines, None if place is None else str(place))
 
 
 def _ops_events(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> ListPage[EventRow]:

@@ -93,7 +93,7 @@ _HANDLES: tuple[tuple[str, type[Any]], ...] = (
     ("workers", Worker),
 )
 
-WORKFLOW_VERBS = frozenset({"preview_undo", "signal", "steps", "tree", "undo"})
+WORKFLOW_VERBS = frozenset({"preview_undo", "signal", "steps", "stream", "tree", "undo"})
 """Verbs of the handle of a job that are found under `workflows`, since other jobs have nothing of the kind."""
 
 _IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id", "worker_id"}
@@ -129,7 +129,7 @@ SPECIAL = {
     ("jobs", "where"), ("jobs", "events"), ("jobs", "replace"), ("queues", "limit"), ("schedules", "set"),
     ("runs", "preview"), ("runs", "preview_named"), ("runs", "start"), ("runs", "start_named"), ("runs", "changes"),
     ("runs", "partitions"),
-    ("lifecycles", "move"), ("lifecycles", "history"), ("workflows", "signal"),
+    ("lifecycles", "move"), ("lifecycles", "history"), ("workflows", "signal"), ("jobs", "stream"),
 }  # fmt: skip
 """Verbs that `special_verbs` has."""
 

@@ -99,6 +99,9 @@ class _CheckContext(Surface):
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         """Write nothing."""
 
+    def stream_line(self, stream: str, text: str, number: int) -> None:
+        """Write nothing."""
+
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Write nothing."""
 

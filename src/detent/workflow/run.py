@@ -34,6 +34,7 @@ from detent.workflow.branch import Branch, current_branch, inside_step, set_bran
 from detent.workflow.history import StepHistory
 from detent.workflow.requests import Operation, ParkAttempt, PendingWait, ReplayEnded, Write
 from detent.workflow.run_context import RunContext
+from detent.workflow.text_stream import StreamBudget
 from detent.workflow.values import decode_value, encode_error, raise_recorded, return_type
 
 __all__ = ["CONTROL", "Undoable", "WorkflowRun", "moment_in"]
@@ -78,6 +79,7 @@ class WorkflowRun:
         self.continues_with: str | None = None
         """The arguments of the next generation, if this one has ended."""
         self.fatal: BaseException | None = None
+        self.streams = StreamBudget(context.monotonic)
         self._tokens: dict[str, list[str]] = {}
         """Tokens that count for the next wait for a signal, by signal."""
         self._branches: dict[str, Branch] = {}

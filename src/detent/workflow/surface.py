@@ -16,6 +16,7 @@ from detent.model.ids import Random
 from detent.workflow.child_operations import ChildOperations
 from detent.workflow.run import WorkflowRun
 from detent.workflow.step_operations import StepOperations
+from detent.workflow.text_stream import TextStream
 from detent.workflow.wait_operations import WaitOperations
 
 __all__ = ["Surface", "moment_of"]
@@ -94,6 +95,14 @@ class Surface(ABC):
         check_name("signal", signal)
         token = self.run.new_token(self.scope_path, signal, next_wait_only)
         return token.text(self.run.context.store.signing_key())
+
+    @abstractmethod
+    def stream_line(self, stream: str, text: str, number: int) -> None:
+        """Append text to a stream of the job."""
+
+    def stream(self, name: str) -> TextStream:
+        check_name("stream", name)
+        return TextStream(name, self.run.streams, self.stream_line)
 
     def set_status(self, **facts: Any) -> None:
         self.event("status", **facts)

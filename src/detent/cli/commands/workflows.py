@@ -10,12 +10,12 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_app, with_tasks
 from detent.cli.failures import FAILED, OK
-from detent.cli.options import job_filters, option, page_options, past_time, reason_option, tenant_option
+from detent.cli.options import flag, job_filters, option, page_options, past_time, reason_option, tenant_option
 from detent.cli.session import Session, redaction_of
 from detent.errors import essence
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
-from detent.model.terminal_text import line
+from detent.model.terminal_text import block, line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -223,6 +223,31 @@ def undo(session: Session, app: Detent, job_id: str, reason: str | None) -> None
         {"id": str(job.id), "undo_of": str(app.jobs.get(job_id).id), "created": job.created, "state": job.state},
         f"job {job.id} undoes the steps of job {line(job_id)}{known}",
     )
+
+
+@workflows.command()
+@job_id_argument
+@click.argument("name", metavar="[NAME]", required=False)
+@flag("--follow", "Wait for more text until the job has ended.", short="-f")
+@with_app
+def stream(session: Session, app: Detent, job_id: str, name: str | None, follow: bool) -> None:
+    """Print what a workflow has written to a stream.
+
+    Without NAME: to all of its streams. An attempt that starts over says so. With --json: one JSON object per line.
+    """
+    job, attempt = app.jobs.get(job_id), None
+    for found in job.stream(name, follow=follow):
+        row = redaction_of(app).of_job(job.id, found)
+        if session.json:
+            output.print_json_line(output.to_object(row))
+            continue
+        if attempt not in (None, row.attempt):
+            click.echo(f"\n-- attempt {row.attempt} --")
+        attempt = row.attempt
+        click.echo(block(row.text), nl=False)
+        output.flush()
+    if attempt is not None:
+        click.echo()
 
 
 @workflows.command()

@@ -82,9 +82,7 @@ SELECT j.id, (SELECT k.key FROM detent_job_key k WHERE k.job_id = j.id ORDER BY 
        (SELECT p.payload FROM (SELECT e.payload, e.seq FROM detent_event e
                                 WHERE e.job_id = j.id AND e.attempt = j.attempt ORDER BY e.seq DESC LIMIT 100) p
          WHERE substr(p.payload, 1, 8) = '{"done":' ORDER BY p.seq DESC LIMIT 1),
-       (SELECT p.payload FROM (SELECT e.message, e.payload, e.seq FROM detent_event e
-                                WHERE e.job_id = j.id ORDER BY e.seq DESC LIMIT 100) p
-         WHERE p.message = 'status' ORDER BY p.seq DESC LIMIT 1)
+       (SELECT e.payload FROM detent_event e WHERE e.job_id = j.id AND e.message = 'status' ORDER BY e.seq DESC LIMIT 1)
   FROM json_each(?) asked CROSS JOIN detent_job j ON j.id = asked.value ORDER BY j.id
 """
 

@@ -141,13 +141,17 @@ class AttemptContext:
         text = json_codec.encode(payload, field="event", size_max=self.settings.event_max) if payload else None
         if key is not None:
             json_codec.text(key, field="event key", bytes_max=self.settings.key_max)
+        self.write_line(level, message, text, key)
+
+    def write_line(self, level: str, message: str, payload: str | None, key: str | None) -> None:
+        """Append an event that was checked."""
         self._wrote = True
         line = NewEvent(
             job_id=self._claimed.job_id,
             attempt=self.attempt,
             level=level,
             message=message_text(message, bytes_max=self.settings.event_max),
-            payload=text,
+            payload=payload,
             key=key,
         )
         if self._in_block and self._store.ids_by_transaction:

@@ -12,6 +12,7 @@ from detent.errors.database import OUTAGES
 from detent.model.clock import Clock, SystemClock
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
+from detent.model.workflow_records import STREAM
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.workflow.step_writer import StepWriter
 from detent.worker.child.write_batch import WriteBatch, replace_refused
@@ -81,6 +82,8 @@ class Flusher:
         """Have an event written soon. A function that writes more than the database can take has to wait here."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._batch.events) < _EVENTS_MAX)
+            if line.level == STREAM and self._batch.join_stream(line):
+                return
             self._batch.events.append(line)
             if len(self._batch.events) == 1 or len(self._batch.events) >= _BATCH_MAX:
                 self._changed.notify_all()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Finish, NewEvent
+from detent.model.workflow_records import STREAM
 
 __all__ = ["WriteBatch", "replace_refused"]
 
@@ -14,6 +17,7 @@ Item = Charge | NewEvent | Finish | Abort
 
 _REFUSED = "the database refused to record how the attempt ended: "
 _DELAY = 1.0
+_STREAM_LINE_MAX = 16 * 1024
 
 
 @dataclass(slots=True)
@@ -36,6 +40,20 @@ class WriteBatch:
         """All items, in the order in which they are written."""
         return [*self.charges, *self.events, *self.finishes, *self.aborts]
 
+    def join_stream(self, line: NewEvent) -> bool:
+        """Append text to the last event if that is of the same stream; return whether it was appended. A model writes a
+        few letters at a time, which would be an event each."""
+        last = self.events[-1] if self.events else None
+        if (
+            last is None
+            or last.level != STREAM
+            or (last.job_id, last.attempt, _stream_of(last)) != (line.job_id, line.attempt, _stream_of(line))
+            or len(last.message) + len(line.message) > _STREAM_LINE_MAX // 4
+        ):
+            return False
+        self.events[-1] = replace(last, message=last.message + line.message)
+        return True
+
     def halves(self) -> list[WriteBatch]:
         """Return the same items in two batches; nothing if there is only one item. All items of a job stay together
         until it is the only job left."""
@@ -51,6 +69,11 @@ class WriteBatch:
             _batch(item for item in items if item.job_id in first),
             _batch(item for item in items if item.job_id not in first),
         ]
+
+
+def _stream_of(line: NewEvent) -> str:
+    """Return the part of its payload that names the stream; the number of the line comes after it."""
+    return (line.payload or "").rpartition(',"n":')[0]
 
 
 def _batch(items: Iterable[Item]) -> WriteBatch:

@@ -106,7 +106,7 @@ END $$;
 -- takes:   ids
 -- gives:   for each that is there: its key, the worker that holds it or held it last, and its progress: the payload of the
 --          newest of its last 100 events in the current attempt that reports one; and its status: the payload of the newest of
---          its last 100 events with the message status
+--          its events with the message status
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_details_v1(p_ids bigint[])
@@ -122,9 +122,7 @@ BEGIN
            (SELECT p.payload FROM (SELECT e.payload, e.seq FROM detent.event e
                                     WHERE e.job_id = j.id AND e.attempt = j.attempt ORDER BY e.seq DESC LIMIT 100) p
              WHERE starts_with(p.payload, '{"done":') ORDER BY p.seq DESC LIMIT 1),
-           (SELECT p.payload FROM (SELECT e.message, e.payload, e.seq FROM detent.event e
-                                    WHERE e.job_id = j.id ORDER BY e.seq DESC LIMIT 100) p
-             WHERE p.message = 'status' ORDER BY p.seq DESC LIMIT 1)
+           (SELECT e.payload FROM detent.event e WHERE e.job_id = j.id AND e.message = 'status' ORDER BY e.seq DESC LIMIT 1)
       FROM detent.job j WHERE j.id = ANY (p_ids);
 END $$;
 

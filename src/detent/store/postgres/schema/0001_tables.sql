@@ -307,6 +307,8 @@ CREATE TABLE detent.event (
   CONSTRAINT event_seq_positive CHECK (seq >= 1)
 );
 CREATE UNIQUE INDEX event_one_per_key ON detent.event (job_id, key) WHERE key IS NOT NULL;
+-- The status of a workflow is found however much it has written to streams since.
+CREATE INDEX event_status ON detent.event (job_id, seq) WHERE message = 'status';
 
 -- Quarantined jobs.
 CREATE TABLE detent.dead (

@@ -300,6 +300,8 @@ CREATE TABLE detent_event (
   CONSTRAINT event_seq_positive CHECK (seq >= 1)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX detent_event_one_per_key ON detent_event (job_id, key) WHERE key IS NOT NULL;
+-- The status of a workflow is found however much it has written to streams since.
+CREATE INDEX detent_event_status ON detent_event (job_id, seq) WHERE message = 'status';
 
 -- Quarantined jobs.
 CREATE TABLE detent_dead (

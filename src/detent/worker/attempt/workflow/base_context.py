@@ -19,7 +19,7 @@ from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome, TransitionRow
 from detent.model.stored_text import error_text
-from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, WorkflowHistory
+from detent.model.workflow_records import STREAM, NewStep, StepBegun, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
@@ -259,6 +259,11 @@ class BaseWorkflowContext(AttemptContext):
     @property
     def job_key(self) -> str:
         return super().effect_key
+
+    def stream_line(self, stream: str, text: str, number: int) -> None:
+        """Append text to a stream of the job."""
+        about = json_codec.encode({"stream": stream, "n": number}, field="stream", size_max=self.settings.event_max)
+        self.write_line(STREAM, text, about, None)
 
     # -- ends --------------------------------------------------------------------------------------------------
 
