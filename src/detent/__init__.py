@@ -92,12 +92,13 @@ if _TYPE_CHECKING:
     from detent.model.service_records import RecoveryRow as QueueRecovery
     from detent.model.service_records import ScheduleRow as Schedule
     from detent.model.service_records import SilentRow as SilentJob
+    from detent.model.stream_records import StreamLine
     from detent.model.token_records import CreatedToken
     from detent.model.token_records import TokenRow as Token
     from detent.model.webhook_records import WebhookRow as Webhook
     from detent.model.webhook_records import WebhookTargetRow as WebhookTarget
     from detent.model.workflow_records import ChildGroupRow as ChildCounts
-    from detent.model.workflow_records import JobTree, SignalSent, StreamLine, TreeNode, Undo, Workflow
+    from detent.model.workflow_records import JobTree, SignalSent, TreeNode, Undo, Workflow
     from detent.model.workflow_records import StepRow as RecordedStep
     from detent.model.workflow_records import VersionCount as WorkflowVersion
     from detent.model.workflow_records import WaitRow as WorkflowWait
@@ -328,7 +329,7 @@ _HOMES = {
     "StepAmbiguous": "errors.StepAmbiguous",
     "StepCall": "declare.workflow.StepCall",
     "Stream": "declare.workflow_context.Stream",
-    "StreamLine": "model.workflow_records.StreamLine",
+    "StreamLine": "model.stream_records.StreamLine",
     "Target": "model.batch_records.TargetRow",
     "TargetChange": "app.batch_run.TargetChange",
     "TargetContext": "declare.context.TargetContext",

@@ -13,7 +13,8 @@ from detent.client.aio_polling import aitems_of, asleep_through
 from detent.client.job import Job, JobSnapshot
 from detent.client.list_page import ListPage
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow, StreamLine, Undo
+from detent.model.stream_records import StreamLine
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
 
 __all__ = ["AsyncJob"]
 

@@ -27,7 +27,8 @@ from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
-from detent.model.workflow_records import JobTree, SignalSent, StepRow, StreamLine, Undo
+from detent.model.stream_records import StreamLine
+from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
 from detent.views.job_explanation import explain
 from detent.views.undo_preview import preview_undo
 from detent.views.workflows import steps_of, tree_of

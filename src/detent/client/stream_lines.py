@@ -10,7 +10,7 @@ from detent.declare.settings import Settings
 from detent.declare.workflow import check_name
 from detent.model import json_codec
 from detent.model.records import EventRow
-from detent.model.workflow_records import STREAM, StreamLine
+from detent.model.stream_records import STREAM, StreamLine
 from detent.store.contract import Verbs
 
 __all__ = ["lines_of", "stream_page", "stream_pages"]

@@ -27,7 +27,8 @@ from detent.model.limit_records import LimitRow
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import EventRow, Moved, TransitionRow
 from detent.model.service_records import OperationRow, ScheduleRow
-from detent.model.workflow_records import SignalSent, StreamLine
+from detent.model.stream_records import StreamLine
+from detent.model.workflow_records import SignalSent
 from detent.ops.ops_run import read_run_id
 
 __all__ = ["special_verbs"]

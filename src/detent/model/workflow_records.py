@@ -11,7 +11,6 @@ from detent.model.records import NewJob
 
 __all__ = [
     "NEVER",
-    "STREAM",
     "Arrived",
     "CancelFound",
     "ChildGroupRow",
@@ -32,7 +31,6 @@ __all__ = [
     "StepPage",
     "StepRecorded",
     "StepRow",
-    "StreamLine",
     "TreeNode",
     "Undo",
     "UndoBegun",
@@ -50,9 +48,6 @@ __all__ = [
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """The due time of a job that is parked without a time limit."""
-
-STREAM = "stream"
-"""The level of events that are text of a stream (`ctx.stream`)."""
 
 StepKind = Literal[
     "call", "transact", "sleep", "deadline", "signal", "timeout", "choice", "spawn", "join", "scope", "undo", "token"
@@ -457,17 +452,6 @@ class Workflow(Struct, frozen=True, kw_only=True):
     undone_at: datetime | None = None
     status: str | None = None
     unread: int | None = None
-
-
-class StreamLine(Struct, frozen=True, kw_only=True):
-    """Text that a workflow wrote to a stream. A new `attempt` starts over: what an earlier one wrote may come again."""
-
-    job_id: int
-    seq: int
-    stream: str
-    attempt: int
-    text: str
-    at: datetime
 
 
 class TreeNode(Struct, frozen=True, kw_only=True):

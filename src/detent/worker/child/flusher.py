@@ -12,7 +12,7 @@ from detent.errors.database import OUTAGES
 from detent.model.clock import Clock, SystemClock
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
-from detent.model.workflow_records import STREAM
+from detent.model.stream_records import STREAM
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.workflow.step_writer import StepWriter
 from detent.worker.child.write_batch import WriteBatch, replace_refused

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Finish, NewEvent
-from detent.model.workflow_records import STREAM
+from detent.model.stream_records import STREAM
 
 __all__ = ["WriteBatch", "replace_refused"]
 

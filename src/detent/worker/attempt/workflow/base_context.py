@@ -19,7 +19,8 @@ from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome, TransitionRow
 from detent.model.stored_text import error_text
-from detent.model.workflow_records import STREAM, NewStep, StepBegun, StepRecorded, WorkflowHistory
+from detent.model.stream_records import STREAM
+from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
 from detent.worker.attempt.context import AttemptContext
