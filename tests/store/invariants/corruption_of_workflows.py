@@ -203,6 +203,36 @@ def a_group_of_nobody(owner: Owner, life: Life) -> None:
     )
 
 
-@corrupts("graph_follows_its_nodes", row("graph"), heals=False)
+@corrupts("graph_follows_its_nodes", row("graph", "graph"), heals=True)
+def a_node_that_its_graph_does_not_count(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{graph}} SET succeeded = 0 WHERE job_id = {life['graph']}")
+
+
+@corrupts("graph_follows_its_nodes", row("graph_node", "node c"), heals=True)
+def a_node_that_waits_for_more_than_there_is(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{graph_node}} SET blocked = 2 WHERE job_id = {life['node c']}")
+
+
+@corrupts("graph_follows_its_nodes", row("graph_node", "node c"), heals=True)
+def a_node_that_waits_for_nothing_and_never_starts(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{graph_node}} SET blocked = 0 WHERE job_id = {life['node c']}")
+
+
+@corrupts("graph_follows_its_nodes", row("graph_node", "node a"), heals=True)
+def a_node_whose_end_is_forgotten(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{graph_node}} SET outcome = NULL WHERE job_id = {life['node a']}")
+
+
+def the_end(owner: Owner, life: Life) -> tuple[str, str]:
+    return "job_after", f"{life['node c']}/{life['node a']}"
+
+
+@corrupts("graph_follows_its_nodes", the_end, heals=True)
+def an_end_for_which_a_node_still_waits(owner: Owner, life: Life) -> None:
+    where = f"job_id = {life['node c']} AND after_id = {life['node a']}"
+    owner.plant(f"UPDATE {{job_after}} SET met = false WHERE {where}")
+
+
+@corrupts("graph_has_its_nodes", row("graph"), heals=False)
 def a_graph_without_nodes(owner: Owner, life: Life) -> None:
     owner.plant(f"INSERT INTO {{graph}} (job_id, name, total) VALUES ({life['flow']}, 'nightly', 2)")

@@ -17,6 +17,7 @@ from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.alerts.sample_policies import policy
 from tests.contract.batches.sample_batch_runs import APPLY, NUMBERS, act, drive, previewed_run, work
+from tests.contract.graphs.sample_graphs import new_graph
 from tests.contract.jobs.sample_jobs import abort, claim
 from tests.contract.pipelines.sample_pipeline_runs import completed
 from tests.contract.workflows.sample_workflows import children, look, park, send, signal, spawn, step
@@ -78,6 +79,7 @@ def live(store: Store, clock: StoreClock) -> Life:
     clock.advance(1)
     _services(life)
     _workflows(life)
+    _graph(life)
     _running_ones(life)
     _finished_ones(life)
     return life
@@ -197,6 +199,16 @@ def _workflows(life: Life) -> None:
     undos = [step(held, path, seq=n, kind="undo") for n, path in enumerate(("b~undo", "a~undo", "~undone"), start=3)]
     life.give(store.step_record(undos))
     life.give(store.job_finish([Finish(held.job_id, held.attempt)], "ana"))
+
+
+def _graph(life: Life) -> None:
+    """A graph: the node `a` has succeeded, `b` is ready, and `c` waits for it."""
+    store = life.store
+    item = new_graph(store, {"a": "", "b": "a", "c": "b ~a"}, task="node")
+    life.give([store.graph_start(item)])
+    life.ids |= {"graph": item.job.id} | {f"node {one.name}": one.job.id for one in item.nodes}
+    done = life.claim("node")
+    life.give(store.job_finish([Finish(done.job_id, done.attempt)], "ana"))
 
 
 def _running_ones(life: Life) -> None:

@@ -15,6 +15,8 @@ TABLES = (
     "job",
     "job_key",
     "graph",
+    "graph_node",
+    "job_after",
     "lane",
     "ready",
     "waiting",

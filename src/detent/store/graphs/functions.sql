@@ -306,3 +306,35 @@ BEGIN
   END LOOP;
   PERFORM detent.graph_follows(p_graph_id, ids);
 END $$;
+
+-- Set what a graph and its nodes count from the nodes and their jobs, for a repair, and do what follows from it.
+CREATE OR REPLACE FUNCTION detent.graph_count_anew(p_graph_id bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, detent, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+  t    timestamptz := detent.clock();
+  ids  bigint[] := ARRAY(SELECT n.job_id FROM detent.graph_node n WHERE n.graph_id = p_graph_id);
+  free bigint[];
+BEGIN
+  PERFORM 1 FROM detent.graph k WHERE k.job_id = p_graph_id FOR UPDATE;
+  UPDATE detent.job_after a SET met = true
+    FROM detent.job j
+   WHERE a.job_id = ANY (ids) AND NOT a.met AND j.id = a.after_id
+     AND (j.state = 'succeeded' OR a.kind = 'end' AND j.state IN ('failed', 'cancelled'));
+  UPDATE detent.graph_node n
+     SET blocked = (SELECT count(*) FROM detent.job_after a WHERE a.job_id = n.job_id AND NOT a.met)
+   WHERE n.graph_id = p_graph_id;
+  UPDATE detent.graph g
+     SET succeeded = (SELECT count(*) FROM detent.graph_node n WHERE n.graph_id = p_graph_id AND n.outcome = 'succeeded'),
+         failed = (SELECT count(*) FROM detent.graph_node n WHERE n.graph_id = p_graph_id AND n.outcome = 'failed')
+   WHERE g.job_id = p_graph_id;
+  free := ARRAY(SELECT n.job_id FROM detent.graph_node n JOIN detent.job j ON j.id = n.job_id
+                  JOIN detent.waiting w ON w.job_id = n.job_id
+                 WHERE n.graph_id = p_graph_id AND n.blocked = 0 AND j.state = 'pending' AND j.due_at >= detent.never());
+  UPDATE detent.job j SET due_at = t WHERE j.id = ANY (free);
+  WITH gone AS (
+    DELETE FROM detent.waiting w WHERE w.job_id = ANY (free) RETURNING w.lane_id, w.job_id, w.holds_key, w.expires_at
+  )
+  INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
+    SELECT w.lane_id, t, w.job_id, w.holds_key, w.expires_at FROM gone w;
+  PERFORM detent.graph_follows(p_graph_id, ids);
+END $$;

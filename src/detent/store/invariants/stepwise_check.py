@@ -50,6 +50,7 @@ UNWALKED = frozenset(
             "checks_hold",
             "child_counts_equal_children",
             "graph_follows_its_nodes",
+            "graph_has_its_nodes",
             "finished_counts_equal_jobs",
             "lists_find_every_job",
             "rates_equal_figures",

@@ -176,6 +176,7 @@ UPDATE detent.child_group AS g
         WHERE c.parent_id = g.parent_id AND c.id >= g.first_id AND c.id < g.first_id + g.total)
  WHERE parent_id = %(parent_id)s AND path = %(path)s
 """
+_GRAPH_OF_NODE = "SELECT graph_id FROM detent.graph_node WHERE job_id = %(job_id)s"
 _LIST_UNREAD = (
     "DELETE FROM detent.workflow_unread WHERE job_id = %(job_id)s",
     """
@@ -352,6 +353,20 @@ class RepairDatabase(ABC):
     def count_children(self, parent_id: int, path: str) -> None:
         """Set the counts of a group of children from the children."""
         self._execute(_COUNT_CHILDREN, {"parent_id": parent_id, "path": path})
+
+    def count_graph(self, job_id: int, *, is_graph: bool) -> None:
+        """Set what a graph and its nodes count from its nodes and their jobs, and do what follows from it: a node that
+        waits for nothing is due, and a graph whose nodes have ended ends. `job_id` is that of the graph or of a
+        node."""
+        if not is_graph:
+            found, _ = self._execute(_GRAPH_OF_NODE, {"job_id": job_id})
+            if not found:
+                return
+            ((job_id,),) = found
+        self._count_graph(job_id)
+
+    def _count_graph(self, graph_id: int) -> None:
+        raise NotImplementedError
 
     def list_unread(self, job_id: int) -> None:
         """List the signals of a job that no step has taken."""

@@ -130,6 +130,14 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its children anew")
         line = _line(shown, "miscounted", "counted")
         return Step(shown, line, lambda database: database.count_children(int(parent_id), path))
+    if violation.invariant == "graph_follows_its_nodes":
+        number = int(violation.entity_id.partition("/")[0])
+        shown = RepairStep(
+            violation.invariant, violation.entity, violation.entity_id, "count the nodes of its graph anew"
+        )
+        line = _line(shown, "miscounted", "counted")
+        is_graph = violation.entity == "graph"
+        return Step(shown, line, lambda database: database.count_graph(number, is_graph=is_graph))
     if violation.invariant == "unread_signals_are_listed":
         job_id = int(violation.entity_id.partition("/")[0])
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "list its unread signals anew")

@@ -73,6 +73,9 @@ class PostgresRepair(RepairDatabase):
         if not self._execute(_ADD_TO_LEASE, {"job": job_id})[1]:
             self._execute(_NEW_LEASE, {"job": job_id, "now": self._now})
 
+    def _count_graph(self, graph_id: int) -> None:
+        self._db.execute("SELECT detent.graph_count_anew(%s)", (graph_id,))
+
     def violations(self) -> list[Violation]:
         return violations(self._db)
 

@@ -34,6 +34,36 @@ _CONTINUE_IDS = """
 INSERT INTO detent_ids (next)
 SELECT 1 + max(coalesce((SELECT max(id) FROM detent_job), 0), coalesce((SELECT max(id) FROM detent_lease), 0))
 """
+# What follows from each is done by the triggers of graphs. `blocked` comes before `met`, which takes from it.
+_COUNT_GRAPH = (
+    """
+    UPDATE detent_graph_node
+       SET blocked = (SELECT count(*) FROM detent_job_after a WHERE a.job_id = detent_graph_node.job_id AND NOT a.met)
+     WHERE graph_id = :graph_id
+    """,
+    """
+    UPDATE detent_graph
+       SET (succeeded, failed) = (
+           SELECT count(CASE WHEN n.outcome = 'succeeded' THEN 1 END), count(CASE WHEN n.outcome = 'failed' THEN 1 END)
+             FROM detent_graph_node n WHERE n.graph_id = :graph_id)
+     WHERE job_id = :graph_id
+    """,
+    """
+    UPDATE detent_job_after SET met = 1
+     WHERE NOT met AND job_id IN (SELECT n.job_id FROM detent_graph_node n WHERE n.graph_id = :graph_id)
+       AND EXISTS (SELECT 1 FROM detent_job j
+                    WHERE j.id = detent_job_after.after_id
+                      AND (j.state = 'succeeded'
+                           OR (detent_job_after.kind = 'end' AND j.state IN ('failed', 'cancelled'))))
+    """,
+    """
+    UPDATE detent_graph_node
+       SET outcome = (SELECT CASE WHEN j.state = 'succeeded' THEN 'succeeded'
+                                  WHEN j.state IN ('failed', 'cancelled') THEN 'failed' END
+                        FROM detent_job j WHERE j.id = detent_graph_node.job_id)
+     WHERE graph_id = :graph_id
+    """,
+)
 _for_sqlite = functools.cache(for_sqlite)
 
 
@@ -48,6 +78,10 @@ class SqliteRepair(RepairDatabase):
         cursor = self._db.execute(_for_sqlite(sql), params or {})
         # The rows first: a change with RETURNING is counted when all of them are fetched.
         return cursor.fetchall(), cursor.rowcount
+
+    def _count_graph(self, graph_id: int) -> None:
+        for statement in _COUNT_GRAPH:
+            self._db.execute(statement, {"graph_id": graph_id})
 
     def _listed(self, values: Sequence[int | str]) -> str:
         return json.dumps(list(values))
