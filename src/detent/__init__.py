@@ -58,6 +58,7 @@ if _TYPE_CHECKING:
     from detent.errors import (
         BeingUndone,
         ChildFailed,
+        CopyRefused,
         HistoryFull,
         JobEnded,
         MailboxFull,
@@ -140,6 +141,7 @@ __all__ = [
     "ChildFailed",
     "ChildGroup",
     "Context",
+    "CopyRefused",
     "CreatedToken",
     "Critical",
     "DeadGroup",
@@ -268,6 +270,7 @@ _HOMES = {
     "ChildFailed": "errors.ChildFailed",
     "ChildGroup": "declare.workflow_context.ChildGroup",
     "Context": "declare.context.Context",
+    "CopyRefused": "errors.CopyRefused",
     "CreatedToken": "model.token_records.CreatedToken",
     "Critical": "declare.signals.Critical",
     "DeadGroup": "model.service_records.DeadGroup",

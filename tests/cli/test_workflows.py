@@ -80,3 +80,27 @@ def test_a_signal_by_key_starts_the_workflow(sqlite_shell: Shell) -> None:
     assert again.json["job_id"] == made.json["job_id"]
     (job,) = sqlite_shell.run("jobs", "list", "--json").json
     assert (job["task"], job["key"], job["payload"]) == ("expense", "report-8", {"report": 8})
+
+
+def test_rewind_and_fork(shell: Shell, world: World) -> None:
+    """F17: first the list of what would be repeated; then each, with its actor and reason on record."""
+    job_id = str(parked(world))
+    shell.run("workflows", "signal", job_id, "other", "1")
+    steps = shell.run("workflows", "steps", job_id, "--since", "password", "--json").json
+    assert [(one["path"], one["value"]) for one in steps] == [("password", "[redacted]")]
+    assert "the last ones are 'ask', 'password'" in shell.run("workflows", "steps", job_id, "--since", "x").err
+    words = ("--at", "password", "--replace", '{"ask": {"report": 8}}', "--payload", '{"to": 9}', "--actor", "ana")
+    forked = shell.run("workflows", "fork", job_id, *words, "--reason", "what if", "--json").json
+    assert (forked["state"], forked["forked_from"], forked["unread"]) == ("pending", job_id, {"other": 1})
+    (copy,) = shell.run("workflows", "steps", forked["id"], "--json").json
+    assert (copy["path"], copy["value"], copy["attempt"]) == ("ask", {"report": 8}, 0)
+    assert shell.run("workflows", "get", forked["id"], "--json").json["forked_from"] == job_id
+    assert "1 unread signals stay with that: other" in shell.run("workflows", "fork", job_id).out
+    assert "what if" in shell.run("jobs", "history", forked["id"]).out
+    out = shell.run("workflows", "rewind", job_id, "--to", "password", "--reason", "again").out
+    assert out == f"job {job_id} is pending: it continues with password\n"
+    assert [one["path"] for one in shell.run("workflows", "steps", job_id, "--json").json] == ["ask"]
+    assert shell.run("workflows", "rewind", job_id, "--to", "password").code == 4
+    assert shell.run("workflows", "rewind", job_id, "--to", "ask", "--force").code == 2
+    assert shell.run("workflows", "rewind", job_id).code == 2
+    assert shell.run("workflows", "fork", job_id, "--replace", "[1]").code == 2

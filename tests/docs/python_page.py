@@ -100,6 +100,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "WaitOver",
         "BeingUndone",
         "UndoRefused",
+        "CopyRefused",
     ),
     "Records": (
         "AcceptedDelivery",

@@ -40,6 +40,7 @@ EXPORTED = [
     "ChildFailed",
     "ChildGroup",
     "Context",
+    "CopyRefused",
     "CreatedToken",
     "Critical",
     "DeadGroup",

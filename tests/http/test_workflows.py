@@ -108,3 +108,30 @@ def test_a_stream_is_read_page_by_page(world: World) -> None:
     assert ([one["text"] for one in rest["items"]], rest["next"]) == (["2", "3", "4"], None)
     assert len(world.get(f"workflows/{job.id}/stream")["items"]) == 10
     assert world.http.get("/api/v1/workflows/17/stream").status_code == 404
+
+
+def test_rewind_and_fork(world: World, parked: str) -> None:
+    """F17, F28: first the list of what would be repeated; then each. A secret is replaced and not shown."""
+    listed = world.get(f"workflows/{parked}/steps", since="password")["items"]
+    assert [(one["path"], one["value"]) for one in listed][:1] == [("password", "[redacted]")]
+    body = {"at": "signal decision", "replace": {"password": "hunter2 too"}, "reason": "what if"}
+    refused = world.http.post(f"{API}/{parked}/fork", json=body)
+    assert (refused.status_code, refused.json()["title"]) == (409, "CopyRefused")
+    answer = world.http.post(f"{API}/{parked}/fork", json=body | {"at": None})
+    assert answer.status_code == 200, answer.text
+    fork = answer.json()
+    assert (fork["state"], fork["metadata"]) == ("pending", {"forked_from": parked})
+    for path in (f"{API}/{fork['id']}/steps", f"/api/v1/jobs/{fork['id']}/history"):
+        assert "hunter2" not in world.http.get(path).text
+    assert "hunter2" not in answer.text + refused.text
+    world.harness.work()
+    world.post(f"workflows/{fork['id']}/signal", name="decision", payload=1)
+    world.post(f"workflows/{parked}/rewind", to="password", reason="again")
+    world.harness.work()
+    assert world.get(f"jobs/{fork['id']}")["result"] == 1
+    found = world.get(f"workflows/{parked}")
+    assert (found["state"], found["generation"], found["steps"]) == ("parked", 2, 3)
+    lines = world.get(f"jobs/{parked}/history")["items"]
+    assert [one["actor"] for one in lines if one["trigger"] == "rewind"] == ["ana"]
+    assert world.http.post(f"{API}/{parked}/rewind", json={}).status_code == 422
+    assert world.http.post(f"{API}/999/fork", json={}).status_code == 404

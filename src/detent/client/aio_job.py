@@ -113,13 +113,62 @@ class AsyncJob(JobSnapshot[R]):
         return await asyncio.to_thread(Job.like(self).signal, name, payload, dedupe=dedupe, actor=actor, reason=reason)
 
     async def steps(
-        self, *, at: datetime | None = None, generation: int | None = None, limit: int = 1000, after: str | None = None
+        self,
+        *,
+        at: datetime | None = None,
+        since: str | None = None,
+        generation: int | None = None,
+        limit: int = 1000,
+        after: str | None = None,
     ) -> ListPage[StepRow]:
         """Return the steps of this workflow that are on record, or were at a past time, in the order in which they were
-        recorded: those of the current generation, or of another one. The values of secret steps are redacted. `.next`
-        of the list is the `after` of the next page. `InvalidInput`.
+        recorded: those of the current generation, or of another one. With `since`, a step, only those that a rewind to
+        it, or a fork at it, would repeat. The values of secret steps are redacted. `.next` of the list is the `after`
+        of the next page. `InvalidInput`.
         """
-        return await asyncio.to_thread(Job.like(self).steps, at=at, generation=generation, limit=limit, after=after)
+        return await asyncio.to_thread(
+            Job.like(self).steps, at=at, since=since, generation=generation, limit=limit, after=after
+        )
+
+    async def rewind(
+        self, *, to: str, force: bool = False, actor: str | None = None, reason: str | None = None
+    ) -> AsyncJob[R]:
+        """Let this workflow continue from an earlier step, and return this handle, read again. It must be parked,
+        failed, quarantined or cancelled.
+
+        A new generation begins with copies of the steps that were recorded before `to`, the path of a step or of a
+        scope. That step and all that were recorded after it are called again; `steps(since=to)` lists them. Signals
+        that they took are in the mailbox again. To repeat a transaction or a step with `once=True`, use `force` and
+        give a reason. `CopyRefused`, `NotFound`, `InvalidInput`.
+        """
+        return AsyncJob.like(
+            await asyncio.to_thread(Job.like(self).rewind, to=to, force=force, actor=actor, reason=reason)
+        )
+
+    async def fork(
+        self,
+        *,
+        at: str | None = None,
+        replace: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | None = None,
+        force: bool = False,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> AsyncJob[R]:
+        """Start another workflow that begins with copies of the steps that this one recorded before `at`, and return
+        it. This workflow is left as it is, whatever its state.
+
+        Without `at`, everything on record is copied. `replace` maps steps before `at` to the values that the fork has
+        instead of the recorded ones; `payload` are other arguments. The fork takes over the signals that its steps
+        took; unread ones stay with this workflow, and the record of the fork (`history()`) names them. Its undo leaves
+        alone what was copied. `force` as in `rewind`. `CopyRefused`, `NotFound`, `InvalidInput`, `InvalidPayload`,
+        `InvalidArguments`.
+        """
+        return AsyncJob.like(
+            await asyncio.to_thread(
+                Job.like(self).fork, at=at, replace=replace, payload=payload, force=force, actor=actor, reason=reason
+            )
+        )
 
     async def tree(self) -> JobTree:
         """Return this job and the children that it has spawned, and theirs: at most 1,000 jobs, and 100 children of

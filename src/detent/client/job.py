@@ -21,6 +21,7 @@ from detent.client.job_verbs import (
 from detent.client.list_page import ListPage, check_limit
 from detent.client.polling import event_pages, items_of, pauses_until, sleep_through
 from detent.client.stream_lines import stream_pages
+from detent.client.workflow_copies import fork_job, rewind_job
 from detent.client.workflow_verbs import new_signal, signal_job, undo_job
 from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
@@ -31,7 +32,7 @@ from detent.model.stream_records import StreamLine
 from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
 from detent.views.job_explanation import explain
 from detent.views.undo_preview import preview_undo
-from detent.views.workflows import steps_of, tree_of
+from detent.views.workflows import steps_of, steps_since, tree_of
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
@@ -342,21 +343,69 @@ class Job(JobSnapshot[R]):
         self,
         *,
         at: datetime | None = None,
+        since: str | None = None,
         generation: int | None = None,
         limit: int = 1000,
         after: str | None = None,
     ) -> ListPage[StepRow]:
         """Return the steps of this workflow that are on record, or were at a past time, in the order in which they were
-        recorded: those of the current generation, or of another one. The values of secret steps are redacted. `.next`
-        of the list is the `after` of the next page. `InvalidInput`."""
+        recorded: those of the current generation, or of another one. With `since`, a step, only those that a rewind to
+        it, or a fork at it, would repeat. The values of secret steps are redacted. `.next` of the list is the `after`
+        of the next page. `InvalidInput`."""
         most = check_limit(limit)
         if at is not None:
             to_micros(at, field="at")
         if generation is not None and (isinstance(generation, bool) or not isinstance(generation, int)):
             raise InvalidInput("generation", repr(generation)[:80], "a whole number")
         place = 0 if after is None else check_id(after, "after")
-        found = [row for row in steps_of(self._engine.store, self.id, at=at, generation=generation) if row.seq > place]
+        rows = steps_of(self._engine.store, self.id, at=at, generation=generation)
+        if since is not None:
+            rows = steps_since(rows, since)
+        found = [row for row in rows if row.seq > place]
         return ListPage(found[:most], str(found[most - 1].seq) if len(found) > most else None)
+
+    def rewind(self, *, to: str, force: bool = False, actor: str | None = None, reason: str | None = None) -> Job[R]:
+        """Let this workflow continue from an earlier step, and return this handle, read again. It must be parked,
+        failed, quarantined or cancelled.
+
+        A new generation begins with copies of the steps that were recorded before `to`, the path of a step or of a
+        scope. That step and all that were recorded after it are called again; `steps(since=to)` lists them. Signals
+        that they took are in the mailbox again. To repeat a transaction or a step with `once=True`, use `force` and
+        give a reason. `CopyRefused`, `NotFound`, `InvalidInput`.
+        """
+        engine = self._engine
+        rewind_job(engine.store, self.id, to, force, actor, reason, engine.settings)
+        return self.refresh()
+
+    def fork(
+        self,
+        *,
+        at: str | None = None,
+        replace: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | None = None,
+        force: bool = False,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Job[R]:
+        """Start another workflow that begins with copies of the steps that this one recorded before `at`, and return
+        it. This workflow is left as it is, whatever its state.
+
+        Without `at`, everything on record is copied. `replace` maps steps before `at` to the values that the fork has
+        instead of the recorded ones; `payload` are other arguments. The fork takes over the signals that its steps
+        took; unread ones stay with this workflow, and the record of the fork (`history()`) names them. Its undo leaves
+        alone what was copied. `force` as in `rewind`. `CopyRefused`, `NotFound`, `InvalidInput`, `InvalidPayload`,
+        `InvalidArguments`.
+        """
+        engine = self._engine
+        (row,) = engine.store.job_get([self.id])
+        task = None if row is None else engine.tasks.get(row.task)
+        made = fork_job(
+            engine.store, engine.ids, task, self.id, at, replace, payload, force, actor, reason, engine.settings
+        )
+        (new,) = engine.store.job_get([made.job_id])
+        if new is None:
+            raise NotFound("job", str(made.job_id))
+        return engine.job(new)
 
     def tree(self) -> JobTree:
         """Return this job and the children that it has spawned, and theirs: at most 1,000 jobs, and 100 children of

@@ -27,6 +27,7 @@
     │   ├── WrongToken            a token of a signal is not one of this database
     │   ├── TokenUsed             a token of a signal was used before, with another payload
     │   ├── WaitOver              the wait for which a token was made is over
+    │   ├── CopyRefused           a workflow cannot be rewound or forked there, or not without force
     │   ├── StepAmbiguous         two steps of a workflow cannot be told apart
     │   ├── HistoryFull           a workflow has recorded as much as it can
     │   ├── WorkflowDrift         the code of a workflow does not fit its record
@@ -115,6 +116,7 @@ from detent.errors.webhooks import WrongSignature
 from detent.errors.workflows import (
     BeingUndone,
     ChildFailed,
+    CopyRefused,
     HistoryFull,
     JobEnded,
     MailboxFull,
@@ -137,6 +139,7 @@ __all__ = [
     "BeingUndone",
     "ChildFailed",
     "Codes",
+    "CopyRefused",
     "DatabaseBusy",
     "DatabaseError",
     "DatabaseForbidden",
@@ -467,4 +470,5 @@ TABLE: dict[type[DetentError], Codes] = {
     WaitOver: Codes("DT082", 409, 4),
     UndoRefused: Codes("DT083", 409, 4),
     BeingUndone: Codes("DT084", 409, 4),
+    CopyRefused: Codes("DT085", 409, 4),
 }

@@ -9,6 +9,7 @@ from detent.errors.base import DetentError, Refused, essence
 __all__ = [
     "BeingUndone",
     "ChildFailed",
+    "CopyRefused",
     "HistoryFull",
     "JobEnded",
     "MailboxFull",
@@ -87,6 +88,20 @@ class WaitOver(Refused):
             f"the token for signal {self.signal!r} of job {self.job_id} came too late: it counts for one wait, "
             f"and that wait is over; use the token of a later question, if there is one"
         )
+
+
+@dataclass(eq=False)
+class CopyRefused(Refused):
+    """A workflow was not rewound or forked: its record cannot be divided at that step, or not without force."""
+
+    job_id: int
+    word: str
+    step: str | None
+    why: str
+
+    def __str__(self) -> str:
+        where = "" if self.step is None else f" {'to' if self.word == 'rewound' else 'at'} {self.step!r}"
+        return f"job {self.job_id} was not {self.word}{where}: {self.why}"
 
 
 @dataclass(eq=False)

@@ -93,7 +93,7 @@ _HANDLES: tuple[tuple[str, type[Any]], ...] = (
     ("workers", Worker),
 )
 
-WORKFLOW_VERBS = frozenset({"preview_undo", "signal", "steps", "stream", "tree", "undo"})
+WORKFLOW_VERBS = frozenset({"fork", "preview_undo", "rewind", "signal", "steps", "stream", "tree", "undo"})
 """Verbs of the handle of a job that are found under `workflows`, since other jobs have nothing of the kind."""
 
 _IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id", "worker_id"}

@@ -146,6 +146,9 @@ class WorkflowHistory(Struct, frozen=True):
     cause: str | None = None
     """Why its steps are being undone."""
     forked_from: int | None = None
+    seeds: str | None = None
+    """From what chance follows while copied steps are replayed: lines with the number before which they were recorded,
+    and the seed of their record."""
     suspect: bool = False
     """Whether an earlier attempt was in a process that died or was held, so that the job may be the cause."""
     undo_of: int | None = None

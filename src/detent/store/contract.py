@@ -76,6 +76,7 @@ from detent.store.verb import catalogue_of
 from detent.store.webhooks.contract import WebhookVerbs
 from detent.store.workers.contract import WorkerVerbs
 from detent.store.workflows.contract import WorkflowVerbs
+from detent.store.workflows.contract_copies import WorkflowCopyVerbs
 from detent.store.workflows.contract_undo import UndoVerbs
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]
@@ -101,6 +102,7 @@ class Verbs(
     WebhookVerbs,
     WorkflowVerbs,
     UndoVerbs,
+    WorkflowCopyVerbs,
     GraphVerbs,
     Protocol,
 ):

@@ -8,14 +8,15 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from detent.errors import NotFound
+from detent.errors import InvalidInput, NotFound
 from detent.model.records import JobRow
 from detent.model.workflow_records import ChildGroupRow, JobTree, StepRow, TreeNode, Workflow, WorkflowRow
 from detent.store.contract import Verbs
+from detent.store.workflows.copy_rules import repeated_steps
 from detent.store.workflows.rules import UNREAD_MAX
 from detent.views.redaction import REDACTED
 
-__all__ = ["steps_of", "tree_of", "unread_signals", "workflow_of", "workflows_of"]
+__all__ = ["steps_of", "steps_since", "tree_of", "unread_signals", "workflow_of", "workflows_of"]
 
 _PAGE = 1000
 NODES_MAX = 1000
@@ -88,6 +89,15 @@ def steps_of(verbs: Verbs, job_id: int, *, at: datetime | None = None, generatio
         after = page.next
         if after is None:
             return sorted(rows, key=lambda row: row.seq)
+
+
+def steps_since(rows: list[StepRow], path: str) -> list[StepRow]:
+    """Return those of all steps of a generation that a rewind to one of them would repeat. `InvalidInput`."""
+    found = repeated_steps(rows, path)
+    if found is None:
+        last = ", ".join(repr(row.path) for row in rows[-5:] if "~" not in row.path)
+        raise InvalidInput("since", repr(path)[:80], f"a step on record; the last ones are {last or 'none'}")
+    return found
 
 
 def _shown(row: StepRow) -> StepRow:

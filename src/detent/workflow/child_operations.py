@@ -201,7 +201,7 @@ class ChildOperations:
 
     def _result(self, child: Child[Any], counts: Counts) -> Operation[Any]:
         row = yield Do(lambda: self._context.store.job_get([child.id])[0])
-        if counts.succeeded == 0:
+        if row is None or counts.succeeded == 0:
             state, error = ("gone", None) if row is None else (row.state, row.error)
             raise ChildFailed(self._context.job_id, child.id, state, error)
         return self._decoded(row)

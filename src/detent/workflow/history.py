@@ -11,6 +11,7 @@ from datetime import datetime
 
 from detent.errors import HistoryFull, InvalidInput, StepAmbiguous, WorkflowDrift
 from detent.model.workflow_records import NewStep, StepBegun, StepRow, WorkflowHistory
+from detent.workflow.copied_steps import CopiedSteps
 
 __all__ = ["StepHistory"]
 
@@ -47,6 +48,7 @@ class StepHistory:
         self._unseen: set[str] = set()
         self.is_limited = True
         """Whether a generation can be full. An undo goes on all the same."""
+        self._copies = CopiedSteps()
         self._bytes = 0
         self._seq = 0
 
@@ -56,6 +58,7 @@ class StepHistory:
             self.version = page.version
         self.generation = page.generation
         self.parks = page.parks
+        self._copies.load(page)
         self._begun.update((one.path, one) for one in page.begun)
         for row in page.steps:
             self._add(row)
@@ -119,6 +122,8 @@ class StepHistory:
         and a spawn have a time that the first attempt did not know, so the function does not see it."""
         row = self._rows.get(path)
         self._asked.add(path)
+        if row is not None and row.attempt == 0:
+            self._copies.replayed(path)
         if row is not None and _AUXILIARY not in path:
             if row.seq > self._reached[row.scope]:
                 self._reached[row.scope] = row.seq
@@ -131,6 +136,11 @@ class StepHistory:
         """Note that it is that late at least."""
         if self.last_at is None or at > self.last_at:
             self.last_at = at
+
+    @property
+    def copied_seed(self) -> str | None:
+        """The seed of the record whose steps are being replayed, if they are copies; None if it is its own."""
+        return self._copies.seed
 
     def seq_of(self, path: str) -> int:
         """Return the number of a step that is on record and has an undo."""

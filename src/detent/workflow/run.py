@@ -26,6 +26,7 @@ from detent.errors import (
     WrongPlace,
 )
 from detent.model import json_codec
+from detent.model.ids import Random
 from detent.model.signal_token import SignalToken
 from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRecorded, StepRow
 from detent.store.group_writer import new_lock
@@ -74,6 +75,8 @@ class WorkflowRun:
         self.folded: set[str] = set()
         """Scopes on record with steps that can be undone. Those steps are not in `undoables`."""
         self.stops_when_cancelled = True
+        self.randoms: dict[str, Random] = {}
+        """The chances of its scopes, by their seeds."""
         self.parking: list[PendingWait] = []
         """The waits for which the attempt ends; empty while it goes on."""
         self.continues_with: str | None = None
@@ -228,12 +231,21 @@ class WorkflowRun:
             failed = self.new(path, "call", scope, error=encode_error(error), secret=step.secret)
             self._failed[path] = (current_branch(self.context.runner()), failed)
 
-    def adopt(self, path: str, value: str | None, error: str | None, step: Step[Any], fn: Callable[..., Any]) -> Any:
-        """Return what is on record as the function sees it."""
+    def adopt(
+        self,
+        path: str,
+        value: str | None,
+        error: str | None,
+        step: Step[Any],
+        fn: Callable[..., Any],
+        *,
+        row: StepRow | None = None,
+    ) -> Any:
+        """Return what is on record as the function sees it. What a fork has copied (`row`) is not for it to undo."""
         if error is not None:
             raise_recorded(error)
         found = self.decoded(value, return_type(fn), path, step.adapt)
-        if step.undo is not None:
+        if step.undo is not None and (row is None or row.undo or row.attempt > 0):
             self.undoables[path] = Undoable(path, step, found)
         return found
 

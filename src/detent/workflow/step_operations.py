@@ -200,7 +200,7 @@ class StepOperations:
                 level="warning",
                 key=f"arguments/{row.generation}/{row.path}",
             )
-        return self._run.adopt(row.path, row.value, row.error, asked.step, asked.fn)
+        return self._run.adopt(row.path, row.value, row.error, asked.step, asked.fn, row=row)
 
     # -- scopes ------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Self
 from uuid import UUID, uuid5
 
@@ -58,7 +57,6 @@ class Surface(ABC):
         """Return the context of an inner scope."""
         inner = object.__new__(type(self))
         inner.__dict__.update(self.__dict__)
-        inner.__dict__.pop("random", None)
         inner.scope_path = path
         return inner
 
@@ -74,16 +72,26 @@ class Surface(ABC):
     def replaying(self) -> bool:
         return self.run.history.is_replaying
 
-    @cached_property
+    @property
+    def _seed(self) -> str:
+        """From what chance follows here: from the job, its generation and the scope; or while copies of steps are
+        replayed, from those of the record in which they were recorded."""
+        seed = self.run.history.copied_seed or f"{self.job_key}/{self.generation}"
+        return f"{seed}/{self.scope_path}"
+
+    @property
     def random(self) -> Random:
-        return Random(f"{self.job_key}/{self.generation}/{self.scope_path}")
+        randoms, seed = self.run.randoms, self._seed
+        if seed not in randoms:
+            randoms[seed] = Random(seed)
+        return randoms[seed]
 
     def now(self) -> datetime:
         return self.run.time()
 
     def uuid(self, name: str) -> UUID:
         check_name("uuid", name)
-        return uuid5(_NAMESPACE, f"{self.job_key}/{self.generation}/{self.scope_path}/{name}")
+        return uuid5(_NAMESPACE, f"{self._seed}/{name}")
 
     def on(self, signal: str, kind: Any = Any) -> Wait[Any]:
         return Wait("signal", check_name("signal", signal), kind)

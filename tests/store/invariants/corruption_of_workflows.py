@@ -72,6 +72,11 @@ def a_step_of_an_attempt_to_come(owner: Owner, life: Life) -> None:
     owner.plant(a_step(life, "later", attempt=9))
 
 
+@corrupts("steps_fit_their_workflow", row("workflow_step", rest="/later"), heals=False)
+def a_copy_of_nothing(owner: Owner, life: Life) -> None:
+    owner.plant(a_step(life, "later", attempt=0))
+
+
 @corrupts("steps_fit_their_workflow", row("workflow_step", rest="/w"), heals=False)
 def a_step_after_the_commit(owner: Owner, life: Life) -> None:
     owner.plant(

@@ -1,4 +1,4 @@
-"""`detent workflows`: list and examine workflows, and send them signals."""
+"""`detent workflows`: list and examine workflows, send them signals, rewind and fork them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from detent.model.terminal_text import block, line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
+    from detent.client.job import Job
     from detent.model.workflow_records import StepRow, Undo, Workflow
 
 __all__ = ["workflows"]
@@ -30,6 +31,7 @@ workflows = Group(
 )
 job_id_argument = click.argument("job_id", metavar="ID")
 task_option = option("--task", "Only workflows of this task.", "NAME")
+force_option = flag("--force", "Repeat transactions and steps that happen once; needs --reason.")
 
 
 @workflows.command("list")
@@ -178,6 +180,7 @@ def redeem(session: Session, app: Detent, token: str, payload: str | None, **opt
 @workflows.command()
 @job_id_argument
 @option("--at", "Those on record at this time, or 2h or 7d ago.", past_time)
+@option("--since", "Only those that a rewind to this step, or a fork at it, would repeat.", "STEP")
 @option("--generation", "Those of this generation. Default: the current one.", click.IntRange(1))
 @page_options
 @with_app
@@ -252,6 +255,48 @@ def stream(session: Session, app: Detent, job_id: str, name: str | None, follow:
 
 @workflows.command()
 @job_id_argument
+@option("--to", "The first step to repeat: its path, or that of a scope.", "STEP", required=True)
+@force_option
+@reason_option
+@with_app
+def rewind(session: Session, app: Detent, job_id: str, to: str, **options: Any) -> None:
+    """Let a workflow continue from an earlier step.
+
+    It must be parked, failed, quarantined or cancelled. The steps before are kept. That step and all that were recorded
+    after it are called again: detent workflows steps ID --since STEP lists them.
+    """
+    job = app.jobs.get(job_id).rewind(to=to, **options)
+    answer = {"id": str(job.id), "state": job.state, "to": to}
+    session.answer(answer, f"job {job.id} is {job.state}: it continues with {line(to)}")
+
+
+@workflows.command()
+@job_id_argument
+@option("--at", "The first step that is not copied. Default: everything on record is.", "STEP")
+@option("--replace", "Values of steps before, by their paths, as a JSON object.", "JSON")
+@option("--payload", "Other arguments, as a JSON object.", "JSON")
+@force_option
+@reason_option
+@with_app
+def fork(
+    session: Session, app: Detent, job_id: str, at: str | None, replace: str | None, payload: str | None, **options: Any
+) -> None:
+    """Start another workflow with the first steps of this one.
+
+    It begins with copies of the steps that this one recorded before STEP; this one is left as it is, with its unread
+    signals.
+    """
+    values = None if replace is None else json_codec.decode(replace, field="--replace")
+    arguments = None if payload is None else json_codec.decode(payload, field="--payload")
+    job = app.jobs.get(job_id).fork(at=at, replace=values, payload=arguments, **options)
+    unread = _unread(job)
+    stays = f"; {sum(unread.values())} unread signals stay with that: {', '.join(map(line, unread))}" if unread else ""
+    answer = {"id": str(job.id), "state": job.state, "forked_from": job_id, "unread": unread}
+    session.answer(answer, f"job {job.id} is a fork of job {job_id}{stays}")
+
+
+@workflows.command()
+@job_id_argument
 @with_app
 def tree(session: Session, app: Detent, job_id: str) -> None:
     """Show a workflow with its children, and theirs.
@@ -284,6 +329,13 @@ def _step_object(row: StepRow) -> dict[str, Any]:
 
 def _undo_object(row: Undo) -> dict[str, Any]:
     return output.to_object(row, value=None if row.value is None else output.stored_json(row.value))
+
+
+def _unread(job: Job[Any]) -> dict[str, int]:
+    """Return how many unread signals were left to the workflow from which this one was forked, by name."""
+    about = next((one.metadata for one in job.history() if one.trigger == "fork"), None)
+    found: dict[str, int] = {} if about is None else json_codec.decode(about, field="metadata").get("unread", {})
+    return found
 
 
 def _seconds(row: StepRow) -> float:

@@ -28,9 +28,9 @@ SELECT job_id, attempt, outcome, next_state, next_due_at, counted, committed_at,
   FROM detent.execution WHERE job_id = ANY (%(these)s) ORDER BY job_id, attempt
 """
 _LINES = """
-SELECT job_id, n, attempt, to_state, trigger, at
+SELECT job_id, n, attempt, to_state, trigger, at, from_state
   FROM detent.transition_log
- WHERE job_id = ANY (%(these)s) AND entity = 'job' AND trigger NOT IN ('request_cancel', 'move', 'repair')
+ WHERE job_id = ANY (%(these)s) AND entity = 'job' AND trigger NOT IN ('request_cancel', 'move', 'fork', 'repair')
  ORDER BY job_id, n
 """
 # A waiting row with another priority than its lane's is in no lane.

@@ -75,6 +75,7 @@ class Line(NamedTuple):
     to_state: str
     trigger: str
     at: Any
+    from_state: str | None
 
 
 class Queued(NamedTuple):
@@ -212,7 +213,7 @@ def _last(executions: tuple[Execution, ...], lines: tuple[Line, ...]) -> _Last:
     line = max(lines, key=lambda line: (line.attempt, line.n), default=None)
     end = executions[-1] if executions else None
     if line is not None and (end is None or line.attempt >= end.attempt):
-        due_at = line.at if line.trigger in ("retry", "settle") else None
+        due_at = line.at if line.trigger in ("retry", "settle", "rewind") else None
         return _Last(line.to_state, line.at, due_at, committed_at=line.at, trigger=line.trigger)
     if end is not None:
         return _Last(end.next_state, end.ended_at, end.next_due_at, end.committed_at, end.error, end.outcome)
@@ -262,7 +263,11 @@ def _earliest(leased_at: Any, *later: Any) -> Any:
 
 def _spared(executions: tuple[Execution, ...], lines: tuple[Line, ...]) -> int:
     retried = max(
-        (line.attempt for line in lines if line.to_state == "pending" and line.trigger in ("retry", "settle")),
+        (
+            line.attempt
+            for line in lines
+            if line.to_state == "pending" != line.from_state and line.trigger in ("retry", "settle", "rewind")
+        ),
         default=0,
     )
     return retried + sum(1 for execution in executions if execution.attempt > retried and not execution.counted)

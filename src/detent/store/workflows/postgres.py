@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from detent.store.workflows.postgres_children import PostgresChildren
+from detent.store.workflows.postgres_copies import PostgresCopies
 from detent.store.workflows.postgres_lists import PostgresWorkflowLists
 from detent.store.workflows.postgres_signals import PostgresSignals
 from detent.store.workflows.postgres_steps import PostgresSteps
@@ -13,6 +14,12 @@ __all__ = ["PostgresWorkflows"]
 
 
 class PostgresWorkflows(
-    PostgresSteps, PostgresWaits, PostgresSignals, PostgresChildren, PostgresUndo, PostgresWorkflowLists
+    PostgresSteps,
+    PostgresWaits,
+    PostgresSignals,
+    PostgresChildren,
+    PostgresUndo,
+    PostgresCopies,
+    PostgresWorkflowLists,
 ):
     """The verbs of workflows."""

@@ -82,6 +82,7 @@ def _history(job_id: int, attempt: int, rows: Sequence[Row], limit: int) -> Work
         payload=head[13],
         cause=head[21],
         forked_from=head[22],
+        seeds=head[7],
         suspect=head[23],
         undo_of=head[16],
         undone=bool(head[8]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from detent.store.workflows.sqlite_children import SqliteChildren
+from detent.store.workflows.sqlite_copies import SqliteCopies
 from detent.store.workflows.sqlite_lists import SqliteWorkflowLists
 from detent.store.workflows.sqlite_signals import SqliteSignals
 from detent.store.workflows.sqlite_undo import SqliteUndo
@@ -10,5 +11,5 @@ from detent.store.workflows.sqlite_undo import SqliteUndo
 __all__ = ["SqliteWorkflows"]
 
 
-class SqliteWorkflows(SqliteSignals, SqliteChildren, SqliteUndo, SqliteWorkflowLists):
+class SqliteWorkflows(SqliteSignals, SqliteChildren, SqliteUndo, SqliteCopies, SqliteWorkflowLists):
     """The verbs of workflows."""

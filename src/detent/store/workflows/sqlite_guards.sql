@@ -34,7 +34,8 @@ CREATE TRIGGER detent_workflow_step_begins BEFORE INSERT ON detent_workflow_step
   WHEN EXISTS (SELECT 1 FROM detent_workflow_step WHERE job_id = NEW.job_id AND generation = NEW.generation AND path = NEW.path)
     OR (NEW.signal_seq IS NOT NULL AND EXISTS (
       SELECT 1 FROM detent_workflow_step
-       WHERE job_id = NEW.job_id AND signal_name = NEW.signal_name AND signal_seq = NEW.signal_seq AND signal_seq IS NOT NULL))
+       WHERE job_id = NEW.job_id AND signal_name = NEW.signal_name AND signal_seq = NEW.signal_seq AND signal_seq IS NOT NULL
+         AND (CASE WHEN attempt = 0 THEN generation ELSE 0 END) = (CASE WHEN NEW.attempt = 0 THEN NEW.generation ELSE 0 END)))
     OR (NEW.attempt <> 0 AND NOT EXISTS (
       SELECT 1 FROM detent_job
        WHERE id = NEW.job_id AND state = 'running' AND attempt = NEW.attempt AND committed_at IS NULL))

@@ -60,7 +60,11 @@ _SIGNAL = SignalRow.__struct_fields__
 _SIGNALS = """
 SELECT s.job_id, s.name, s.seq, s.payload, s.dedupe, s.actor, s.reason, s.sent_at, t.path, t.done_at
   FROM detent_workflow_signal s
-  LEFT JOIN detent_workflow_step t ON t.job_id = s.job_id AND t.signal_name = s.name AND t.signal_seq = s.seq
+  LEFT JOIN detent_workflow_step t
+    ON t.job_id = s.job_id AND t.signal_name = s.name AND t.signal_seq = s.seq AND t.signal_seq IS NOT NULL
+   AND t.generation = (
+     SELECT min(x.generation) FROM detent_workflow_step x
+      WHERE x.job_id = s.job_id AND x.signal_name = s.name AND x.signal_seq = s.seq AND x.signal_seq IS NOT NULL)
  WHERE s.job_id = ? AND s.seq > ? ORDER BY s.seq LIMIT ?
 """
 _UNREAD_SIGNALS = """

@@ -72,7 +72,7 @@ INSERT INTO detent_workflow_step_begun (job_id, generation, path, attempt, begun
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _OF_JOB = """
-SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, forked_from, undo_of, undone_by
+SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, forked_from, undo_of, undone_by, seeds
   FROM detent_workflow WHERE job_id = ?
 """
 _SUSPECT = """
@@ -126,7 +126,8 @@ class SqliteSteps(SqliteEndings):
         found = self._db.rows(_OF_JOB, (job_id,))
         if not found:
             return WorkflowHistory(None, 1, at, [], None, cancelled=cancelled, suspect=bool(suspect))
-        version, generation, parks, undoing_since, depth, payload, cause, forked_from, undo_of, undone_by = found[0]
+        version, generation, parks, undoing_since, depth, payload, cause, forked_from, *more = found[0]
+        undo_of, undone_by, seeds = more
         undoing = undoing_since is not None
         if undoing:
             steps, following = self._steps_to_undo((job_id, undo_of), generation, after or "", limit)
@@ -147,6 +148,7 @@ class SqliteSteps(SqliteEndings):
             payload,
             cause,
             forked_from,
+            seeds,
             bool(suspect),
             undo_of,
             undone_by is not None or (undoing and bool(self._recorded([(job_id, generation, UNDONE)]))),

@@ -57,7 +57,7 @@ UPDATE detent_workflow
 _CONTINUE = """
 UPDATE detent_workflow
    SET generation = generation + 1, payload = :payload, undoing_since = NULL, undo_cause = NULL,
-       undone_by = NULL
+       undone_by = NULL, seeds = NULL
  WHERE job_id = :job_id
 """
 _IS_NEWS = """

@@ -6,10 +6,10 @@ WITH record AS (
            0 AS retried, CASE WHEN outcome = 'parked' THEN 1 ELSE 0 END AS parked
       FROM detent.execution e
     UNION ALL
-    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END,
+    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle', 'rewind') THEN at END,
            CASE WHEN trigger = 'retry' THEN 1 ELSE 0 END, 0
       FROM detent.transition_log l
-     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
+     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'fork', 'repair')
   ),
   last AS (
     SELECT job_id, state, at, due_at, retried, parked

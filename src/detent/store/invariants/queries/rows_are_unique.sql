@@ -27,5 +27,6 @@ SELECT 'workflow_step', CAST(job_id AS TEXT) || '/' || path, count(*) || ' rows'
   FROM detent.workflow_step s GROUP BY job_id, generation, path HAVING count(*) > 1
 UNION ALL
 SELECT 'workflow_signal', CAST(job_id AS TEXT) || '/' || CAST(signal_seq AS TEXT), count(*) || ' steps have taken it'
-  FROM detent.workflow_step s WHERE signal_seq IS NOT NULL GROUP BY job_id, signal_name, signal_seq HAVING count(*) > 1
+  FROM detent.workflow_step s WHERE signal_seq IS NOT NULL
+ GROUP BY job_id, signal_name, signal_seq, CASE WHEN attempt = 0 THEN generation ELSE 0 END HAVING count(*) > 1
  ORDER BY 1, 2;

@@ -3,7 +3,8 @@
 WITH retried AS (
     SELECT l.job_id, max(l.attempt) AS attempt
       FROM detent.transition_log l
-     WHERE l.entity = 'job' AND l.to_state = 'pending' AND l.trigger IN ('retry', 'settle') AND l.job_id IS NOT NULL
+     WHERE l.entity = 'job' AND l.to_state = 'pending' AND l.from_state <> 'pending' AND l.trigger IN ('retry', 'settle', 'rewind')
+       AND l.job_id IS NOT NULL
      GROUP BY l.job_id
   ),
   progressed AS (

@@ -7,7 +7,7 @@ WITH record AS (
     UNION ALL
     SELECT l.job_id, l.attempt, 90, l.n, l.to_state
       FROM detent.transition_log l
-     WHERE l.entity = 'job' AND l.job_id IS NOT NULL AND l.trigger NOT IN ('request_cancel', 'move', 'repair')
+     WHERE l.entity = 'job' AND l.job_id IS NOT NULL AND l.trigger NOT IN ('request_cancel', 'move', 'fork', 'repair')
   ),
   last AS (
     SELECT job_id, state

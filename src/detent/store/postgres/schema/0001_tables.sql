@@ -1101,6 +1101,7 @@ CREATE TABLE detent.workflow (
   undo_cause     text,
   undo_of        bigint,
   undone_by      bigint,
+  seeds          text,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
   CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL)),
@@ -1139,7 +1140,8 @@ CREATE TABLE detent.workflow_step (
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 );
-CREATE UNIQUE INDEX workflow_step_takes_signal_once ON detent.workflow_step (job_id, signal_name, signal_seq) WHERE signal_seq IS NOT NULL;
+-- Copies (attempt 0) name the signal that the step took of which they are copies: once in each generation.
+CREATE UNIQUE INDEX workflow_step_takes_signal_once ON detent.workflow_step (job_id, signal_name, signal_seq, (CASE WHEN attempt = 0 THEN generation ELSE 0 END)) WHERE signal_seq IS NOT NULL;
 
 -- Steps that were about to be called and must not be repeated blindly, one row for each attempt. Rows are inserted once and
 -- never updated.

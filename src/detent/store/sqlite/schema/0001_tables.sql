@@ -1085,6 +1085,7 @@ CREATE TABLE detent_workflow (
   undo_cause     TEXT,
   undo_of        INTEGER,
   undone_by      INTEGER,
+  seeds          TEXT,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
   CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL)),
@@ -1117,7 +1118,8 @@ CREATE TABLE detent_workflow_step (
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX detent_workflow_step_takes_signal_once ON detent_workflow_step (job_id, signal_name, signal_seq) WHERE signal_seq IS NOT NULL;
+-- Copies (attempt 0) name the signal that the step took of which they are copies: once in each generation.
+CREATE UNIQUE INDEX detent_workflow_step_takes_signal_once ON detent_workflow_step (job_id, signal_name, signal_seq, CASE WHEN attempt = 0 THEN generation ELSE 0 END) WHERE signal_seq IS NOT NULL;
 
 -- Steps that an attempt was about to call, written before the call.
 CREATE TABLE detent_workflow_step_begun (

@@ -102,7 +102,8 @@ BEGIN
              ORDER BY x.seq LIMIT p_limit) g
       LEFT JOIN LATERAL (
         SELECT y.path, y.done_at FROM detent.workflow_step y
-         WHERE y.job_id = g.job_id AND y.signal_name = g.name AND y.signal_seq = g.seq AND y.signal_seq IS NOT NULL) s ON true
+         WHERE y.job_id = g.job_id AND y.signal_name = g.name AND y.signal_seq = g.seq AND y.signal_seq IS NOT NULL
+         ORDER BY y.generation LIMIT 1) s ON true
      ORDER BY g.seq;
 END $$;
 

@@ -2,8 +2,8 @@
 -- takes:   a job and its attempt; the path to continue after (null: from the beginning), how many steps
 -- gives:   one row `head` (or `lost`, with what was found instead of the holder); then steps in the order of their paths, without
 --          those inside recorded scopes; and, from the beginning, steps that were begun and not recorded (`begun`).
---          Of the head, `signal_seq` is the job whose steps this one undoes, and `beside` says that its own steps were undone.
---          If steps are being undone: all of them, and for a job that undoes another those of both
+--          Of the head, `signal_seq` is the job whose steps this one undoes, `beside` says that its own steps were undone, and
+--          `fingerprint` has the seeds. If steps are being undone: all of them, and for a job that undoes another those of both
 -- locks:   its wait rows, which it deletes
 -- refuses: callers that are not the holder
 CREATE OR REPLACE FUNCTION detent.workflow_load_v1(p_job_id bigint, p_attempt integer, p_after text, p_limit integer)
@@ -41,6 +41,7 @@ BEGIN
   signal_seq := w.undo_of;
   cause := w.undo_cause;
   forked_from := w.forked_from;
+  fingerprint := w.seeds;
   suspect := EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = p_job_id AND (e.outcome = 'crashed' OR e.suspect));
   RETURN NEXT;
   IF w.job_id IS NULL THEN

@@ -297,7 +297,7 @@ BEGIN
   PERFORM detent.workflow_begin(p_job_id, 0, 1);
   IF detent.attempt_park(j, p_worker, detent.job_now(j, t), '', '', t) THEN
     UPDATE detent.workflow w SET generation = w.generation + 1, payload = p_payload, undoing_since = NULL, undo_cause = NULL,
-           undone_by = NULL
+           undone_by = NULL, seeds = NULL
      WHERE w.job_id = p_job_id;
     PERFORM detent.wake_waiters(false);
   END IF;

@@ -16,6 +16,7 @@ from detent.errors import DetentError, LeaseLost, WorkflowUndone
 from detent.errors.database import OUTAGES
 from detent.model import json_codec
 from detent.model.clock import Clock
+from detent.model.copy_records import FORKED_FROM
 from detent.model.ids import Ids
 from detent.model.records import Claimed, ExecutionRow, Moved, NewJob, Outcome, TransitionRow
 from detent.model.stored_text import error_text
@@ -35,6 +36,7 @@ __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 _PAGE = 1000
 _ANY_NEW_ID = 2**63 - 1
 _CANCELLED = error_text(JobCancelled())
+_SETTLED_BY = ("settle", "retry", "rewind")
 _TOLD = ("error", "snoozed", "throttled", "parked")
 """Outcomes of attempts whose function has returned or raised, and so has said what became of its steps."""
 
@@ -64,11 +66,12 @@ class BaseWorkflowContext(AttemptContext):
         self._tasks = tasks
         self.run = WorkflowRun(self, task.workflow)
         self._payload = claimed.payload
-        self.is_loaded = claimed.attempt == 1 and not _undoes_another(claimed)
+        has_record = _undoes_another(claimed) or FORKED_FROM in (claimed.metadata or "")
+        self.is_loaded = claimed.attempt == 1 and not has_record
 
     @property
     def must_load(self) -> bool:  # type: ignore[override]
-        """Whether earlier attempts, or the job that this one undoes, have left a record."""
+        """Whether earlier attempts, or the job that this one undoes or was forked from, have left a record."""
         return not self.is_loaded
 
     @property
@@ -216,7 +219,9 @@ class BaseWorkflowContext(AttemptContext):
             (
                 line.attempt
                 for line in self._store.transitions("job", str(job_id))
-                if line.to_state == "pending" and line.trigger in ("settle", "retry") and _is_about(line, path)
+                if line.to_state == "pending"
+                and line.trigger in ("settle", "retry", "rewind")
+                and _is_about(line, path)
             ),
             default=0,
         )
