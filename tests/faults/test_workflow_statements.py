@@ -61,6 +61,10 @@ def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], where: str)
     most = TALLY.get(life.body, len(life.often) + len(life.once)) + (8 if life.body == "gather" else 1)
     assert sum(noted.values()) <= most, (where, noted)
     assert booked(harness, job) == list(life.booked), where
+    if life.undone:
+        assert [one.path for one in job.preview_undo() if one.undone_at] == list(life.undone), where
+        assert all(noted[f"undo-{path[-1]}"] for path in life.undone), (where, noted)
+        assert harness.app.jobs.get(harness.app.workflows.get(job.id).undone_by or 0).state == "succeeded", where
     if life.paths:
         found = steps_of(harness, job)
         assert {path for path in found if "/" not in path} == set(life.paths), where
@@ -83,8 +87,8 @@ def settle(harness: Harness, lives: list[tuple[Life, Job[Any]]]) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", LIVES)
 def test_a_worker_is_killed_at_every_statement(harness: Harness, calls: Calls, whole: bool, name: str) -> None:
-    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19: wherever a worker died, others bring the workflow to
-    the same end. A recorded step is not repeated, a transaction happens once, and no signal or child is lost."""
+    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19, F20: wherever a worker died, others bring the workflow
+    to the same end. A recorded step is not repeated, a transaction happens once, and no signal or child is lost."""
     if not whole:
         pytest.skip("part of make faults")
     life = LIVES[name]
@@ -112,7 +116,7 @@ def calls_of_recorded(harness: Harness, calls: Calls, life: Life, job: Job[Any])
 
 @pytest.mark.timeout(600)
 def test_a_worker_is_killed_at_some_statements(harness: Harness, calls: Calls, whole: bool) -> None:
-    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19: the same for all workflows at once."""
+    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19, F20: the same for all workflows at once."""
     seed = secrets.randbelow(1_000_000)
     chance = random.Random(seed)
     for _ in range(KILLS):

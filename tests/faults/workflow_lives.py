@@ -60,7 +60,8 @@ class Calls:
 class Life:
     """`body` is the name of the workflow; `live` is what happens from outside; `result` what it returns at the end;
     `once` the words that are noted exactly once, `often` those that a kill may repeat; `booked` the rows that its
-    transactions leave. `turns` is by how many seconds `live` turns the clock."""
+    transactions leave. `turns` is by how many seconds `live` turns the clock. `undone`: its steps are undone, in this
+    order."""
 
     body: str
     result: Any
@@ -70,6 +71,7 @@ class Life:
     often: tuple[str, ...] = ()
     booked: tuple[int, ...] = ()
     paths: tuple[str, ...] = field(default=())
+    undone: tuple[str, ...] = ()
 
 
 def steps_of(harness: Harness, job: Job[Any]) -> dict[str, StepRow]:
@@ -139,6 +141,14 @@ def repair(harness: Harness, job: Job[Any]) -> None:
     harness.work()
 
 
+def undo(harness: Harness, job: Job[Any]) -> None:
+    """A person asks for the undo of a workflow that has succeeded."""
+    harness.work()
+    if job.refresh().state == "succeeded":
+        job.undo(actor="ann")
+    harness.work()
+
+
 SCOPES = ("left", "right", "sleep")
 LIVES = {
     "a step is repeated under its key": Life("plain", ["a", "b"], work, often=("a", "b"), paths=("a", "b")),
@@ -160,6 +170,9 @@ LIVES = {
     "generations": Life("generations", "kept", sends("word", "kept")),
     "a time that the function computes": Life("local", "awake", sleeps(3700), 3700),
     "a step that parks between tries": Life("tries", "parcel", sleeps(200), 200, often=("try",)),
+    "an undo of what succeeded": Life(
+        "bought", "bought", undo, often=("a", "b", "undo-a", "undo-b"), paths=("a", "s"), undone=("s/b", "a")
+    ),
     "a caught error": Life("caught", "told", sleeps(61), 61, often=("declined", "tell")),
 }
 
@@ -310,6 +323,15 @@ def declare(harness: Harness, calls: Calls) -> None:
     @app.workflow(name="tries", retry=PATIENT)
     def tries(ctx: WorkflowContext) -> str:
         return ctx.step(Step("ship", retry=Retry(5, base=30, jitter=0)), lorry, ctx)
+
+    def inner(ctx: WorkflowContext, outer: WorkflowContext) -> None:
+        ctx.step(Step("b", undo=lambda _: note(outer, "undo-b")), note, ctx, "b")
+
+    @app.workflow(name="bought", retry=PATIENT)
+    def bought(ctx: WorkflowContext) -> str:
+        ctx.step(Step("a", undo=lambda _: note(ctx, "undo-a")), note, ctx, "a")
+        ctx.scope("s", inner, ctx)
+        return "bought"
 
     def decline(ctx: Any) -> None:
         note(ctx, "declined")
