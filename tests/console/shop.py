@@ -179,6 +179,13 @@ def parcel(ctx: WorkflowContext, order: int) -> int:
     return sent
 
 
+@app.workflow(name="shop.gift", queue="live")
+def gift(ctx: WorkflowContext, order: int) -> str:
+    """Reserve and wrap: both can be undone."""
+    ctx.step(Step("reserve", undo=give_back), reserve, order)
+    return ctx.step(Step("wrap", undo=lambda _: None), lambda: "wrapped")
+
+
 @app.batch(name="reprice", queue="prices", retry=Retry(1, base=1))
 @dataclass
 class Reprice:

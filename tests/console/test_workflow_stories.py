@@ -56,3 +56,29 @@ def test_a_parked_workflow_gets_its_signal_and_ends(tab: OpenTab, shop: Detent) 
     expect(steps).to_contain_text("No step was on record then.")
     steps.get_by_role("button", name="Now").click()
     expect(steps.get_by_role("button", name="book")).to_be_visible()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_workflow_that_succeeded_is_undone(tab: OpenTab, shop: Detent) -> None:
+    """F20: look at the preview, give a reason, and follow the job that undoes the steps."""
+    job = shop.enqueue(shop_module.gift.call(order=7))
+    until(lambda: job.refresh().state == "succeeded")
+    page = tab().open(f"jobs/{job.id}")
+    page.get_by_role("button", name="Undo…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Steps to undo").get_by_role("listitem")).to_contain_text(["wrap", "reserve"])
+    assert shop.workflows.get(job.id).undone_by is None
+    dialog.get_by_label("Reason").fill("ordered by mistake")
+    dialog.get_by_role("button", name="Undo").click()
+    expect(dialog).to_have_count(0)
+
+    card = page.locator("section[aria-labelledby=card-workflow]")
+    until(lambda: shop.workflows.get(job.id).undone_at is not None)
+    undo = shop.workflows.get(job.id).undone_by
+    assert undo is not None
+    expect(card).to_contain_text("Undone by")
+    expect(page.get_by_role("button", name="Undo…")).to_have_attribute("data-hint", "Its steps were undone.")
+    card.get_by_role("link", name=str(undo)).click()
+    expect(card).to_contain_text("requested by ana: ordered by mistake")
+    steps = page.locator("section[aria-labelledby=card-steps]")
+    expect(steps.get_by_role("button", name="reserve~undo")).to_be_visible()

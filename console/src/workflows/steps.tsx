@@ -27,6 +27,7 @@ const SAID: Record<Step["kind"], string> = {
   join: "join",
   scope: "scope",
   undo: "undo",
+  token: "token",
 };
 
 /** The card with the steps. */

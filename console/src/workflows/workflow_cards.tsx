@@ -10,6 +10,7 @@ import { pageUrl, thingUrl } from "../parts/url";
 import { useWaits, useWorkflow, type Workflow } from "./reading";
 import { signalAction } from "./signal_action";
 import { Steps } from "./steps";
+import { UndoButton, UndoFacts } from "./undo_action";
 import "../styles/workflows.css";
 
 /** The cards of a workflow; nothing for another job. */
@@ -30,7 +31,15 @@ function WorkflowFacts({ workflow }: { workflow: Workflow }) {
   const waits = useWaits(workflow);
   const status = workflow.status && typeof workflow.status === "object" ? Object.entries(workflow.status) : [];
   return (
-    <Card title="Workflow" side={<ActionButton compact primary={waits.length > 0} action={signalAction(workflow, waits)} />}>
+    <Card
+      title="Workflow"
+      side={
+        <>
+          <UndoButton workflow={workflow} />
+          <ActionButton compact primary={waits.length > 0} action={signalAction(workflow, waits)} />
+        </>
+      }
+    >
       <dl class="facts">
         {workflow.undoing_since && (
           <>
@@ -66,6 +75,7 @@ function WorkflowFacts({ workflow }: { workflow: Workflow }) {
             </dd>
           </>
         )}
+        <UndoFacts workflow={workflow} />
         {status.map(([name, value]) => (
           <StatusFact key={name} name={name} value={value} />
         ))}
