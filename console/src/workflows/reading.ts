@@ -7,7 +7,6 @@ export type Wait = Schemas["Wait"];
 
 const PARKED = { state: "parked", limit: 200 };
 const WAITS_MAX = 20;
-const N_MAX = 1_000_000;
 
 /** Returns what is on record about a job as a workflow; undefined if it is none, or has recorded nothing yet. */
 export function useWorkflow(id: string): Workflow | undefined {
@@ -18,11 +17,10 @@ export function useWorkflow(id: string): Workflow | undefined {
   return isOne ? (whole ?? newest) : undefined;
 }
 
-/** Returns what one workflow waits for. The list is by job, so the rows of this one follow those of the id before. */
+/** Returns what one workflow waits for. */
 export function useWaits(workflow: Workflow): Wait[] {
-  const after = `${BigInt(workflow.id) - 1n}-${N_MAX}`;
-  const found = useRead("/workflows/waits", { after, limit: WAITS_MAX }, { enabled: workflow.parked_at !== null });
-  return workflow.parked_at === null ? [] : (found.data?.items.filter((one) => one.job_id === workflow.id) ?? []);
+  const found = useRead("/workflows/waits", { job_id: workflow.id, limit: WAITS_MAX }, { enabled: workflow.parked_at !== null });
+  return workflow.parked_at === null ? [] : (found.data?.items ?? []);
 }
 
 /** Reads the newest parked workflows. All rows of a page share this request. */
