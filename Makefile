@@ -13,8 +13,8 @@ MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
 CODE := src tests console $(wildcard benchmarks examples prove)
-WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples http ops pipeline processes schedule \
-	prove store/invariants testing views worker
+WHOLE := faults mutants twin acceptance alerts app batch benchmarks cli client docs examples http ops pipeline \
+	processes schedule prove store/invariants testing views worker
 
 .DEFAULT_GOAL := help
 .PHONY: help demo console setup console-build console-check quick test faults simulate lint types house check peers bench bench-quick bench-big bench-report format clean
