@@ -261,7 +261,7 @@ class WorkflowContext(_AnyWorkflowContext, Protocol):
         ...
 
     def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> ChildGroup[T]:
-        """Enqueue many children at once. `limit` is how many of them may run at the same time."""
+        """Enqueue many children, in portions. `limit` is refused until it is built: limit the task or its queue."""
         ...
 
     def continue_as_new(self, **payload: Any) -> NoReturn:
