@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -82,3 +84,50 @@ def test_a_workflow_that_succeeded_is_undone(tab: OpenTab, shop: Detent) -> None
     expect(card).to_contain_text("requested by ana: ordered by mistake")
     steps = page.locator("section[aria-labelledby=card-steps]")
     expect(steps.get_by_role("button", name="reserve~undo")).to_be_visible()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_workflow_is_rewound_and_forked_from_a_step(tab: OpenTab, shop: Detent) -> None:
+    """F17, F28: what would be repeated is listed first; the fork has another value, and no secret is shown."""
+    job = shop.enqueue(shop_module.expense.call(report=92))
+    until(lambda: any(one.job_id == job.id for one in shop.workflows.waits(signal="decision", limit=1000)))
+    page = tab().open(f"jobs/{job.id}")
+    steps = page.locator("section[aria-labelledby=card-steps]")
+    steps.get_by_role("button", name="password").click()
+    steps.get_by_role("button", name="Rewind…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Steps to repeat").get_by_role("listitem")).to_have_text(["password"])
+    dialog.get_by_label("Reason").fill("a new password")
+    dialog.get_by_role("button", name="Rewind").click()
+    expect(dialog).to_have_count(0)
+    card = page.locator("section[aria-labelledby=card-workflow]")
+    expect(card).to_contain_text("generation 2")
+    until(lambda: len(shop.jobs.get(job.id).steps()) == 3)
+    line = shop.jobs.get(job.id).history()[-3:]
+    assert ("ana", "a new password") in [(one.actor, one.reason) for one in line]
+
+    job.signal("decision", "approved")
+    until(lambda: job.refresh().state == "succeeded")
+    expect(page.locator("main h1 .state")).to_have_text("succeeded")
+    steps.get_by_role("button", name="book").click()
+    expect(steps.get_by_role("button", name="Rewind…")).to_have_attribute("data-hint", re.compile("Fork it"))
+    steps.get_by_role("button", name="Fork…").click()
+    expect(dialog.get_by_label("Steps to repeat").get_by_role("listitem")).to_have_text(["book"])
+    values = dialog.get_by_label("Other values")
+    values.fill('["refused"]')
+    dialog.get_by_role("button", name="Fork").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("not an object")
+    values.fill('{"signal decision": "refused", "password": "hunter2 too"}')
+    dialog.get_by_label("Reason").fill("what if")
+    dialog.get_by_role("button", name="Fork").click()
+    expect(dialog).to_have_count(0)
+    (fork,) = [one.id for one in shop.workflows.list(task="shop.expense") if one.forked_from == job.id]
+    until(lambda: shop.jobs.get(fork).state == "succeeded")
+    assert (shop.jobs.get(fork).result, job.refresh().result) == ("report 92: refused", "report 92: approved")
+    page = tab().open(f"jobs/{fork}")
+    expect(page.locator("section[aria-labelledby=card-workflow]")).to_contain_text("Forked from")
+    steps = page.locator("section[aria-labelledby=card-steps]")
+    expect(steps.locator("[data-step=password]")).to_contain_text("copy")
+    steps.get_by_role("button", name="password").click()
+    expect(steps.locator(".step-value")).to_contain_text("[redacted]")
+    assert "hunter2" not in page.content()

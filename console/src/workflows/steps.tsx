@@ -10,6 +10,7 @@ import { Card } from "../parts/page";
 import { Json, Text, visible } from "../parts/text";
 import { ExactTime } from "../parts/time";
 import { useQuery } from "../parts/url";
+import { CopyButtons } from "./copy_actions";
 import type { Workflow } from "./reading";
 import { axisOf, type Row, rowsOf, type Step } from "./timeline";
 
@@ -42,7 +43,7 @@ export function Steps({ workflow }: { workflow: Workflow }) {
           const rows = rowsOf(items, workflow, !at, at ? Date.parse(at) : now.value);
           return (
             <>
-              {rows.length ? <Timeline rows={rows} /> : <p class="soft">No step was on record{at ? " then" : " yet"}.</p>}
+              {rows.length ? <Timeline rows={rows} workflow={at ? undefined : workflow} /> : <p class="soft">No step was on record{at ? " then" : " yet"}.</p>}
               {rows.length > 1 && <p class="faint small">One colour for each attempt. Long waits are drawn shorter than they were.</p>}
               {next && <p class="soft small">The first {items.length} steps are shown.</p>}
             </>
@@ -80,7 +81,7 @@ function AsOf({ at, onChange }: { at: string | undefined; onChange: (at: string 
   );
 }
 
-function Timeline({ rows }: { rows: Row[] }) {
+function Timeline({ rows, workflow }: { rows: Row[]; workflow: Workflow | undefined }) {
   const [open, setOpen] = useState("");
   const place = axisOf(rows);
   return (
@@ -90,7 +91,7 @@ function Timeline({ rows }: { rows: Row[] }) {
         return (
           <div role="listitem" key={key} data-step={row.step ? visible(row.name) : "parked"}>
             <StepRow row={row} place={place} isOpen={open === key} onToggle={() => setOpen(open === key ? "" : key)} />
-            {open === key && row.step && <StepValue step={row.step} />}
+            {open === key && row.step && <StepValue step={row.step} workflow={workflow} />}
           </div>
         );
       })}
@@ -102,11 +103,15 @@ function StepRow(props: { row: Row; place: (moment: number) => number; isOpen: b
   const { row, place, isOpen, onToggle } = props;
   const { step } = row;
   const [left, right] = [place(row.from), place(row.to)];
-  const tone = step?.error != null ? "red" : `attempt-${(row.attempt - 1) % TONES}`;
+  const tone = step?.error != null ? "red" : `attempt-${(row.attempt + TONES - 1) % TONES}`;
   return (
     <div class="gantt-row">
       <div class="gantt-name">
-        <span class="number soft small" title={`attempt ${row.attempt}`}>#{row.attempt}</span>
+        {row.attempt ? (
+          <span class="number soft small" title={`attempt ${row.attempt}`}>#{row.attempt}</span>
+        ) : (
+          <span class="soft small">copy</span>
+        )}
         {step ? (
           <button type="button" class="step-name" aria-expanded={isOpen} onClick={onToggle} title={visible(row.name)}>
             {step.kind === "undo" && <Icon name="undo" />}
@@ -138,11 +143,11 @@ function StepRow(props: { row: Row; place: (moment: number) => number; isOpen: b
   );
 }
 
-function StepValue({ step }: { step: Step }) {
+function StepValue({ step, workflow }: { step: Step; workflow: Workflow | undefined }) {
   return (
     <div class="step-value">
       <p class="soft small">
-        Recorded <ExactTime at={step.done_at} millis /> by attempt {step.attempt}
+        Recorded <ExactTime at={step.done_at} millis /> {step.attempt ? `by attempt ${step.attempt}` : "and copied"}
         {step.undo && ", has an undo"}
         {step.secret && ", secret"}
       </p>
@@ -153,6 +158,7 @@ function StepValue({ step }: { step: Step }) {
       ) : (
         <Json value={JSON.stringify(step.value, null, 2) ?? "null"} label={`Value of ${visible(step.path)}`} />
       )}
+      {workflow && <CopyButtons workflow={workflow} step={step} />}
     </div>
   );
 }
