@@ -12,7 +12,7 @@ RETURNS TABLE (what text, generation integer, path text, seq integer, kind text,
                value text, error text, signal_name text, signal_seq bigint, version integer, parks integer,
                depth integer, cancelled boolean, cause text, forked_from bigint, suspect boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_sort = off SET enable_bitmapscan = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t timestamptz := detent.clock();
@@ -98,6 +98,8 @@ RETURNS SETOF detent.workflow_step
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
   place    text := p_after;
+  names    text[];
+  outside  text;
   inside   text;
   checked  text := '';
   given    integer := 0;
@@ -112,11 +114,15 @@ BEGIN
        ORDER BY x.path
     LOOP
       IF s.scope <> checked THEN
-        -- The outermost recorded scope that the step is in: of its scope, every part up to a slash.
-        SELECT min(o.path) INTO inside FROM detent.workflow_step o
-         WHERE s.scope <> '' AND o.job_id = p_job_id AND o.generation = p_generation AND o.kind = 'scope' AND o.path = ANY (ARRAY(
-           SELECT array_to_string(parts.names[: n], '/')
-             FROM (SELECT string_to_array(s.scope, '/') AS names) parts, generate_series(1, cardinality(parts.names)) AS n));
+        -- The outermost recorded scope that the step is in: of its scope, every part up to a slash. One look-up each: with a list of
+        -- paths, PostgreSQL may read all steps of the workflow instead.
+        names := string_to_array(s.scope, '/');
+        FOR n IN 1 .. cardinality(names) LOOP
+          outside := array_to_string(names[: n], '/');
+          SELECT o.path INTO inside FROM detent.workflow_step o
+           WHERE o.job_id = p_job_id AND o.generation = p_generation AND o.path = outside AND o.kind = 'scope';
+          EXIT WHEN inside IS NOT NULL;
+        END LOOP;
         checked := s.scope;
         IF inside IS NOT NULL THEN
           checked := '';
