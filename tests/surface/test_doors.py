@@ -51,6 +51,7 @@ WITHOUT_PATH = LEFT_OUT | {
 WITHOUT = {"command line": WITHOUT_COMMAND, "HTTP": WITHOUT_PATH}
 
 OTHER_OPTIONS = {
+    ("jobs", "cancel", "undo"): "--no-undo",
     ("jobs", "move", "priority"): "--to-priority, since --priority could be taken for a filter; so --to-queue",
     ("ops", "queue", "expires_at"): "--expires-in, which shells can write without a date",
     ("queues", "limit", "limit"): "--concurrency, --rate, --per and --burst",

@@ -66,6 +66,7 @@ BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliatio
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}
 WORKFLOWS = {
     *("workflow_step_begun", "workflow_wait", "workflow_signal", "workflow_unread", "wake_request", "child_group"),
+    "tree_cancel",
     *("graph", "graph_node", "job_after"),
 }
 ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tally", "alert_look"}

@@ -40,18 +40,25 @@ class _Outcome(msgspec.Struct):
 
 
 def act_on_jobs(
-    session: Session, action: str, ids: Sequence[str], reason: str | None, states: Mapping[str, str], **chosen: Any
+    session: Session,
+    action: str,
+    ids: Sequence[str],
+    reason: str | None,
+    states: Mapping[str, str],
+    more: Mapping[str, Any] | None = None,
+    **chosen: Any,
 ) -> int:
     """Act on the jobs with these ids, or on all that match the filters, and return the exit code. `states` replaces the
-    names of states in the answer for people."""
+    names of states in the answer for people. `more` are further arguments of the action."""
+    asked = {"reason": reason, **(more or {})}
     if bool(ids) == is_filtered(chosen):
         raise click.UsageError("Give either job ids or a filter (--state, --task, --queue, --tenant, …).")
     if not ids:
-        return act_on_matches(session, action, reason, **chosen)
+        return act_on_matches(session, action, reason, more=more, **chosen)
     if chosen["dry_run"]:
         raise click.UsageError("--dry-run goes with a filter, not with job ids.")
     with session.open() as app:
-        return act_on_ids(session, ids, lambda one: getattr(app.jobs.get(one), action)(reason=reason).state, states)
+        return act_on_ids(session, ids, lambda one: getattr(app.jobs.get(one), action)(**asked).state, states)
 
 
 def act_on_ids(
@@ -98,11 +105,11 @@ def act_on_matches(
     state: str | None,
     dry_run: bool,
     yes: bool,
-    destination: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
     **filters: Any,
 ) -> int:
     """Act on all jobs that match the filters: count them, ask, and run one operation for each state in which the action
-    is possible. `destination` is the queue or priority of a move."""
+    is possible. `more` are further arguments, such as the queue of a move."""
     possible = _POSSIBLE_STATES[action]
     if state is not None and state not in possible:
         raise click.UsageError(f"{action} is possible for jobs that are {', '.join(possible)}, not {state}.")
@@ -121,7 +128,7 @@ def act_on_matches(
             output.print_note(f"no jobs to {action}")
         for jobs, affected in zip(matching, counts, strict=True):
             if affected:
-                operations.append(getattr(jobs, action)(reason=reason, **destination or {}))
+                operations.append(getattr(jobs, action)(reason=reason, **more or {}))
                 _run(operations[-1])
                 if not session.json:
                     show_operation(session, operations[-1])

@@ -11,7 +11,7 @@ from detent.client.aio_job import AsyncJob
 from detent.client.aio_threads import answer_of
 from detent.client.engine import Engine
 from detent.client.job import JobSnapshot
-from detent.client.job_verbs import check_id, moved, unwrap
+from detent.client.job_verbs import cancel_reason, check_id, moved, unwrap
 from detent.client.workflow_verbs import new_signal
 from detent.declare.enqueue import EnqueueKeywords, EnqueueOptions, enqueue_options
 from detent.declare.task import Call
@@ -102,10 +102,12 @@ class AioDirectClient:
         jobs = await asyncio.to_thread(self._prepared.number, checked)
         return self._prepared.handles(AsyncJob, listed, jobs, await self._verbs.job_enqueue(jobs)) if jobs else []
 
-    async def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Cancel a job in this transaction. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
-        who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return unwrap((await self._verbs.job_cancel([check_id(job_id)], who, why))[0])
+    async def cancel(
+        self, job_id: int | str, *, undo: bool = True, actor: str | None = None, reason: str | None = None
+    ) -> Cancelled:
+        """Cancel a job in this transaction. `AlreadyCommitted`, `InvalidTransition`, `NotFound`, `InvalidInput`."""
+        who, why = cancel_reason(undo, actor, reason, self._prepared.settings)
+        return unwrap((await self._verbs.job_cancel([check_id(job_id)], who, why, undo=undo))[0])
 
     async def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Bring a job back to pending in this transaction. `InvalidTransition`, `NotFound`."""

@@ -38,11 +38,14 @@ class AsyncJob(JobSnapshot[R]):
         await asleep_through(sync._wait_steps(timeout), sync._engine.clock)
         return self._adopt(sync)
 
-    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Cancel the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
-        `InvalidTransition`, `NotFound`.
+    async def cancel(self, *, undo: bool = True, actor: str | None = None, reason: str | None = None) -> Cancelled:
+        """Cancel the job: a pending one at once, a running one within a second or two.
+
+        A workflow with steps to undo is cancelled when a worker has undone them. With `undo=False` nothing is undone; a
+        reason is required then. Workers cancel its children, and theirs, except detached ones; `why()` tells whether
+        any are left. `AlreadyCommitted`, `InvalidTransition`, `NotFound`, `InvalidInput`.
         """
-        return await asyncio.to_thread(Job.like(self).cancel, actor=actor, reason=reason)
+        return await asyncio.to_thread(Job.like(self).cancel, undo=undo, actor=actor, reason=reason)
 
     async def retry(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is

@@ -52,9 +52,11 @@ class AsyncJobSelection:
         """Bring failed, quarantined and cancelled jobs back to pending."""
         return AsyncOperation.like(await asyncio.to_thread(self._sync.retry, actor=actor, reason=reason))
 
-    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
-        """Cancel jobs: pending ones at once, running ones within a second or two."""
-        return AsyncOperation.like(await asyncio.to_thread(self._sync.cancel, actor=actor, reason=reason))
+    async def cancel(self, *, undo: bool = True, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
+        """Cancel jobs: pending ones at once, running ones within a second or two. Workflows undo their steps first, and
+        take their children with them; with `undo=False` nothing is undone, and a reason is required. `InvalidInput`.
+        """
+        return AsyncOperation.like(await asyncio.to_thread(self._sync.cancel, undo=undo, actor=actor, reason=reason))
 
     async def discard(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
         """Discard quarantined and failed jobs."""

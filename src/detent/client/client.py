@@ -135,9 +135,11 @@ class DirectClient:
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self._verbs.job_enqueue(jobs)
 
-    def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
+    def cancel(
+        self, job_id: int | str, *, undo: bool = True, actor: str | None = None, reason: str | None = None
+    ) -> Cancelled:
         """Cancel a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
-        return cancel_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
+        return cancel_job(self._verbs, check_id(job_id), undo, actor, reason, self._prepared.settings)
 
     def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Bring a failed, quarantined or cancelled job back to pending. `InvalidTransition`, `NotFound`."""

@@ -255,10 +255,14 @@ class Job(JobSnapshot[R]):
 
         return pauses_until(has_ended, timeout, engine.clock, engine.settings, late, _FIRST_PAUSE)
 
-    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Cancel the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
-        `InvalidTransition`, `NotFound`."""
-        return cancel_job(self._engine.store, self.id, actor, reason, self._engine.settings)
+    def cancel(self, *, undo: bool = True, actor: str | None = None, reason: str | None = None) -> Cancelled:
+        """Cancel the job: a pending one at once, a running one within a second or two.
+
+        A workflow with steps to undo is cancelled when a worker has undone them. With `undo=False` nothing is undone; a
+        reason is required then. Workers cancel its children, and theirs, except detached ones; `why()` tells whether
+        any are left. `AlreadyCommitted`, `InvalidTransition`, `NotFound`, `InvalidInput`.
+        """
+        return cancel_job(self._engine.store, self.id, undo, actor, reason, self._engine.settings)
 
     def retry(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is

@@ -21,6 +21,7 @@ from detent.store.contract import Store, Verbs
 
 __all__ = [
     "cancel_job",
+    "cancel_reason",
     "check_id",
     "debounced",
     "discard_job",
@@ -41,10 +42,21 @@ _DEBOUNCE_ROUNDS_MAX = 10
 _PATH_MAX = 1000
 
 
-def cancel_job(verbs: Verbs, job_id: int, actor: str | None, reason: str | None, settings: Settings) -> Cancelled:
-    """Cancel a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
-    who, why = actor_and_reason(actor, reason, settings)
-    return unwrap(verbs.job_cancel([job_id], who, why)[0])
+def cancel_job(
+    verbs: Verbs, job_id: int, undo: bool, actor: str | None, reason: str | None, settings: Settings
+) -> Cancelled:
+    """Cancel a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`, `InvalidInput`."""
+    who, why = cancel_reason(undo, actor, reason, settings)
+    return unwrap(verbs.job_cancel([job_id], who, why, undo=undo)[0])
+
+
+def cancel_reason(undo: bool, actor: str | None, reason: str | None, settings: Settings) -> tuple[str, str | None]:
+    """Return who cancels and why. A cancel that does not undo the steps of workflows needs a reason. `InvalidInput`."""
+    if not isinstance(undo, bool):
+        raise InvalidInput("undo", repr(undo)[:80], "True or False")
+    if undo:
+        return actor_and_reason(actor, reason, settings)
+    return reason_needed(actor, reason, settings, "a reason: steps that are not undone need one")
 
 
 def retry_job(verbs: Verbs, job_id: int, actor: str | None, reason: str | None, settings: Settings) -> Moved:

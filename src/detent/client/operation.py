@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from detent.client.actor import actor_and_reason
 from detent.client.handle import NumberedHandle
-from detent.client.job_verbs import unwrap
+from detent.client.job_verbs import cancel_reason, unwrap
 from detent.client.polling import pauses_until, sleep_through
 from detent.declare.task import check_priority
 from detent.errors import InvalidInput, JobTimeout, NotFound
@@ -117,9 +117,11 @@ class JobSelection:
         """Bring failed, quarantined and cancelled jobs back to pending."""
         return self._start("retry", actor, reason)
 
-    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
-        """Cancel jobs: pending ones at once, running ones within a second or two."""
-        return self._start("cancel", actor, reason)
+    def cancel(self, *, undo: bool = True, actor: str | None = None, reason: str | None = None) -> Operation:
+        """Cancel jobs: pending ones at once, running ones within a second or two. Workflows undo their steps first, and
+        take their children with them; with `undo=False` nothing is undone, and a reason is required. `InvalidInput`."""
+        cancel_reason(undo, actor, reason, self._engine.settings)
+        return self._start("cancel", actor, reason, undo=undo)
 
     def discard(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
         """Discard quarantined and failed jobs."""
@@ -158,6 +160,7 @@ class JobSelection:
             tenant=chosen.tenant,
             to_queue=queue,
             to_priority=priority,
+            undo=where.get("undo", True),
             key=chosen.key,
             correlation_id=chosen.correlation_id,
             run_id=chosen.run_id,

@@ -81,12 +81,21 @@ class ReasonArguments(_Arguments):
     reason: str | None = None
 
 
+class CancelArguments(ReasonArguments):
+    """Why, and whether workflows undo their steps."""
+
+    undo: bool = True
+
+
 class MoveArguments(_Arguments):
     """Where the jobs go. The filters of the query say which."""
 
     to_queue: str | None = None
     to_priority: int | None = None
     reason: str | None = None
+
+
+_BULK_ARGUMENTS: dict[str, type[msgspec.Struct]] = {"move": MoveArguments, "cancel": CancelArguments}
 
 
 class Counted(msgspec.Struct):
@@ -217,7 +226,7 @@ def special_verbs() -> Iterator[Verb]:
         kw_only=True,
     )
     for name in ("cancel", "retry", "discard", "move"):
-        arguments = MoveArguments if name == "move" else ReasonArguments
+        arguments = _BULK_ARGUMENTS.get(name, ReasonArguments)
         summary = f"{name.title()} all matching jobs, as an operation. With `dry_run`, count them only."
         yield Verb(
             noun="jobs",
@@ -301,6 +310,8 @@ def _bulk(name: str) -> Any:
         if name == "move":
             moved = chosen.move(queue=given.to_queue, priority=given.to_priority, reason=given.reason)
             return BulkAnswer(None, moved.row)
+        if name == "cancel":
+            return BulkAnswer(None, chosen.cancel(undo=given.undo, reason=given.reason).row)
         return BulkAnswer(None, getattr(chosen, name)(reason=given.reason).row)
 
     return act

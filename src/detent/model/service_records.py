@@ -76,6 +76,7 @@ class Agenda(Struct, frozen=True, kw_only=True):
     firing: bool = False  # an alert is firing
     notices: bool = False  # a notice waits for its sink
     wake_requests: bool = False  # workflows could not be woken at once
+    tree_cancels: bool = False  # children of cancelled jobs are to be cancelled
     drain_requested_by: str | None = None  # who asked this worker to drain
     drain_reason: str | None = None
 
@@ -169,7 +170,8 @@ class Fire(Struct, frozen=True):
 
 class NewOperation(Struct, frozen=True, kw_only=True):
     """An operation on all jobs that match its filters; None matches any. `to_queue` and `to_priority` are the target of
-    a move. The filters are those of `JobSearch`; `metadata` is a JSON object of names and arrays of matching values."""
+    a move. The filters are those of `JobSearch`; `metadata` is a JSON object of names and arrays of matching values.
+    `undo` is False if a cancel does not undo the steps of workflows."""
 
     id: int
     action: Action
@@ -189,6 +191,7 @@ class NewOperation(Struct, frozen=True, kw_only=True):
     metadata: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    undo: bool = True
 
 
 class OperationRow(Struct, frozen=True, kw_only=True):
@@ -220,6 +223,7 @@ class OperationRow(Struct, frozen=True, kw_only=True):
     metadata: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    undo: bool = True
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):

@@ -217,7 +217,7 @@ class Parked(Struct, frozen=True):
 
 
 class CancelFound(Struct, frozen=True):
-    """A cancel was requested, and the workflow has steps to undo: the attempt goes on."""
+    """A cancel was requested: nothing is done, and the attempt goes on. It undoes its steps, or ends as cancelled."""
 
     job_id: int
     attempt: int
@@ -307,10 +307,12 @@ class Spawned(Struct, frozen=True):
 
 
 class UndoBegun(Struct, frozen=True):
-    """The steps of a workflow are being undone. `cause` is the first that was given."""
+    """The steps of a workflow are being undone. `cause` is the first that was given. `waived`: nothing was recorded,
+    because whoever cancelled the workflow wants nothing to be undone."""
 
     job_id: int
     cause: str
+    waived: bool = False
 
 
 class NewUndo(Struct, frozen=True, kw_only=True):

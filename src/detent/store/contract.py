@@ -21,10 +21,13 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
   3. a cancel was requested (outcome cancelled without one is released), or an ops run expired before it began
-                                                → cancelled; unless the workflow is undoing its own steps and has not
-                                                  finished: that goes on
+                                                → cancelled. Not while steps of a workflow have yet to be undone by
+                                                  itself: then outcome cancelled is released, and the next rules apply.
+                                                  Its function may want no undo: outcome cancelled or parked, and none
+                                                  has begun
   4. outcome released, snoozed, throttled or parked; or expired, the first five times in the life of a job, but at most
-     attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
+     attempts_max − 1 times unless a cancelled workflow undoes its steps
+                                                → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed if the job has no dead letters. If it was undoing
                                                   steps and has not finished: quarantined, reason `undo failed`
   6. otherwise                                  → pending after `delay` (expired: at once)
@@ -119,7 +122,7 @@ class AsyncVerbs(Protocol):
     async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]: ...
 
     async def job_cancel(
-        self, ids: Sequence[int], actor: str, reason: str | None = None
+        self, ids: Sequence[int], actor: str, reason: str | None = None, *, undo: bool = True
     ) -> list[Cancelled | DetentError]: ...
 
     async def job_retry(

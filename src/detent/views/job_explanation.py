@@ -17,6 +17,7 @@ from detent.views.workflow_explanation import explain_park
 __all__ = ["explain", "paused_by"]
 
 _ALIVE_WITHIN = 10.0
+_LEFT_MAX = 1000
 _ENDED_HOW = {
     "error": "failed",
     "expired": "lost its lease",
@@ -65,6 +66,11 @@ def _undone(verbs: Verbs, row: JobRow) -> str:
 
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:
+    asked = "" if row.cancel_requested_at is None else f"{_stop_request(row)}, and its steps are undone first; "
+    return asked + _why_not_running(verbs, row)
+
+
+def _why_not_running(verbs: Verbs, row: JobRow) -> str:
     if row.due_at > verbs.now():
         if told := explain_park(verbs, row) or explain_node(verbs, row):
             return told
@@ -184,8 +190,21 @@ def _why_running(verbs: Verbs, row: JobRow) -> str:
     held = attempts[-1] if attempts else None
     who = f"{held.worker!r} holds {_attempt(row)}" if held else f"{_attempt(row)} is in flight"
     if row.cancel_requested_at is not None:
-        return f"{who}, and {row.cancel_requested_by} asked for it to stop: {row.cancel_reason or 'no reason given'}"
+        return f"{who}, and {_stop_request(row)}{_children_left(verbs, row)}"
     return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
+
+
+def _stop_request(row: JobRow) -> str:
+    return f"{row.cancel_requested_by} asked for it to stop: {row.cancel_reason or 'no reason given'}"
+
+
+def _children_left(verbs: Verbs, row: JobRow) -> str:
+    """Return how much of the cancel of its children is left; nothing if there is none."""
+    left = verbs.tree_cancel_count(row.id, _LEFT_MAX)
+    if not left:
+        return ""
+    whose = "one job" if left == 1 else f"{left:,} jobs" if left < _LEFT_MAX else f"{left:,} jobs or more"
+    return f"; the children of {whose} are still to be cancelled"
 
 
 def _attempt(row: JobRow) -> str:
@@ -202,8 +221,9 @@ def _why_cancelled(verbs: Verbs, row: JobRow) -> str:
     last = lines[-1]
     if last.from_state == "running" and row.cancel_requested_at is not None:
         asked = f"cancel by {row.cancel_requested_by}: {row.cancel_reason or 'no reason given'}"
-        return f"it was cancelled while attempt {row.attempt} ran ({asked})"
-    return f"it was cancelled ({last.trigger} by {last.actor}: {last.reason or 'no reason given'})"
+        return f"it was cancelled while attempt {row.attempt} ran ({asked}){_children_left(verbs, row)}"
+    why = f"{last.trigger} by {last.actor}: {last.reason or 'no reason given'}"
+    return f"it was cancelled ({why}){_children_left(verbs, row)}"
 
 
 def _row(verbs: Verbs, job_id: int) -> JobRow:

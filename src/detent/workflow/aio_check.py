@@ -96,6 +96,9 @@ class _CheckContext(Surface):
     def raise_if_cancelled(self) -> None:
         """Do nothing: a check is not cancelled."""
 
+    def request_cancel(self) -> None:
+        """Do nothing: a check is not cancelled."""
+
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         """Write nothing."""
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
+from detent.declare.signals import JobCancelled
 from detent.declare.task import Call
 from detent.declare.workflow import Seconds, check_name, seconds_of
 from detent.declare.workflow_context import Arrival, Child, Wait
 from detent.errors import ChildFailed, DetentError, InvalidInput, UnknownTask
 from detent.model import json_codec
 from detent.model.records import JobRow
-from detent.model.workflow_records import Spawn, Spawned, WaitOn
+from detent.model.workflow_records import CancelFound, Spawn, Spawned, WaitOn
 from detent.workflow.branch import inside_step
 from detent.workflow.requests import Do, Operation
 from detent.workflow.run import WorkflowRun
@@ -164,7 +165,10 @@ class ChildOperations:
         return GroupOfChildren(path, answer.first_id, answer.total)
 
     def _send(self, item: Spawn) -> Operation[Spawned]:
-        answer: Spawned | DetentError = yield Do(lambda: self._context.store.workflow_spawn(item))
+        answer: Spawned | CancelFound | DetentError = yield Do(lambda: self._context.store.workflow_spawn(item))
+        if isinstance(answer, CancelFound):
+            self._context.request_cancel()
+            raise JobCancelled
         if isinstance(answer, DetentError):
             raise answer
         return answer

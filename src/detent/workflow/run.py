@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ CONTROL = (Fatal, Snooze, Throttled, JobCancelled, LeaseLost)
 """Errors by which a function decides what happens to its job: they are no outcome of a step."""
 _IDLE_MAX = 100
 """How many waits in a row a workflow may make without recording anything but times."""
+_AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 _FATAL = (HistoryFull, ParkSwallowed, StepAmbiguous, WorkflowDrift)
 
 
@@ -389,6 +390,11 @@ class WorkflowRun:
         with self.lock:
             self.parking.append(wait)
         return ParkAttempt()
+
+    def suspend_before_undo(self) -> ParkAttempt:
+        """Note that the attempt ends now, and that the next one undoes the steps; return what to raise."""
+        self.parking.clear()
+        return self.suspend(PendingWait((), _AT_ONCE, "the undo of its steps"))
 
     def is_fatal(self, error: BaseException) -> bool:
         """Whether no further attempt can mend this error without a change of the code."""

@@ -46,6 +46,10 @@ class RunContext(Protocol):
         """Raise `JobCancelled` if the function should stop."""
         ...
 
+    def request_cancel(self) -> None:
+        """Tell the function to stop: a cancel was requested."""
+        ...
+
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         """Append an event to the job."""
         ...

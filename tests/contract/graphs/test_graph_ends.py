@@ -108,7 +108,7 @@ def test_a_cancelled_graph_cancels_its_nodes_and_a_retry_starts_it_again(store: 
     one.cancel()
     assert (one.states(), one.state()) == ("running succeeded cancelled cancelled cancelled", "cancelled")
     assert job(store, one.ids["orders"]).cancel_requested_by == "ana"
-    assert store.transitions("job", str(one.ids["facts"]))[-1].reason == "wrong day"
+    assert store.transitions("job", str(one.ids["facts"]))[-1].reason == f"with job {one.id}: wrong day"
     one.fail("orders")
     assert (one.states(), one.state()) == ("cancelled succeeded cancelled cancelled cancelled", "cancelled")
     one.retry()

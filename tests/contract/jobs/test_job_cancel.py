@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
-from detent.errors import AlreadyCommitted, InvalidTransition, NotFound
+import pytest
+
+from detent.errors import AlreadyCommitted, InvalidInput, InvalidTransition, NotFound
 from detent.lifecycle.library import JOB
-from detent.model.records import Cancelled
+from detent.model.records import Cancelled, Claimed
+from detent.model.workflow_records import Parked
 from detent.store.contract import Store
 from detent.store.jobs.filters import RecordSearch
 from detent.testing.stores import StoreClock, row_violations
 from tests.contract.clock_set_back import set_back
-from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, job, quarantined, succeeded
+from tests.contract.jobs.sample_jobs import LEASE, abort, claim, claim_one, enqueue, job, quarantined, succeeded
 from tests.contract.refusals import Untouched, refused
+from tests.contract.workflows.sample_workflows import begin, load, park, record, signal
 
 
 def test_a_pending_job_at_once(store: Store, clock: StoreClock) -> None:
@@ -114,3 +119,100 @@ def test_no_move_is_earlier_than_the_end_of_the_last_attempt(store: Store, clock
     store.job_cancel([job_id], "ana")
     assert job(store, job_id).finished_at == ended_at
     assert row_violations(store, store_url) == []
+
+
+def test_a_parked_workflow_undoes_its_steps_first(store: Store, clock: StoreClock) -> None:
+    """F20: it is due at once with the request on record; until its steps are undone, no ending cancels it."""
+    held = parked(store, undo=True)
+    clock.advance(1)
+    assert store.job_cancel([held.job_id], "ana", "wrong list") == [Cancelled(held.job_id, "pending")]
+    row = job(store, held.job_id)
+    assert (row.state, row.due_at, row.cancel_requested_at) == ("pending", clock.now(), clock.now())
+    assert (row.cancel_requested_by, row.cancel_reason) == ("ana", "wrong list")
+    last = store.transitions("job", str(held.job_id))[-1]
+    assert (last.from_state, last.to_state, last.trigger, last.actor) == ("pending", "pending", "request_cancel", "ana")
+    assert store.job_cancel([held.job_id], "bob") == [Cancelled(held.job_id, "pending")]
+    assert store.verify() == []
+    for outcome in ("released", "error", "crashed", "expired"):
+        held = claim_one(store)
+        assert load(store, held).cancelled
+        assert store.cancel_find([(held.job_id, held.attempt)]) == [(held.job_id, held.attempt)]
+        if outcome == "expired":
+            clock.advance(LEASE + 1)
+            store.lease_reap(10)
+        else:
+            assert abort(store, held, outcome).state == "pending"
+        assert store.verify() == []
+    held = claim_one(store)
+    store.undo_begin(held.job_id, held.attempt, "cancelled")
+    assert store.cancel_find([(held.job_id, held.attempt)]) == []  # its worker does not stop it
+    assert (ended := abort(store, held, "cancelled")).state == "pending", ended
+    held = claim_one(store)
+    assert park(store, held, until=clock.now() + timedelta(hours=1)) == Parked(held.job_id, held.attempt)
+    assert job(store, held.job_id).state == "pending"
+    clock.advance(timedelta(hours=2))
+    store.job_promote(10)
+    held = claim_one(store)
+    record(store, held, "~undone", kind="undo", seq=9)
+    assert abort(store, held, "cancelled").state == "cancelled"
+    assert store.verify() == []
+
+
+def test_a_workflow_in_backoff_undoes_its_steps_first(store: Store, clock: StoreClock) -> None:
+    """F20: it need not be parked."""
+    held = begin(store)
+    record(store, held, undo=True)
+    abort(store, held, "error", delay=600.0)
+    store.job_cancel([held.job_id], "ana")
+    assert store.verify() == []
+    held = claim_one(store)
+    assert held.attempt == 2
+    # Its function wants no undo.
+    assert abort(store, held, "cancelled").state == "cancelled"
+    assert store.verify() == []
+
+
+def test_a_parked_workflow_without_undo_at_once(store: Store) -> None:
+    """F20: nothing to undo, a step that failed, or a caller who wants nothing undone."""
+    for held in (parked(store), parked(store, undo=True, value=None, error='{"type":"OSError"}')):
+        assert store.job_cancel([held.job_id], "ana") == [Cancelled(held.job_id, "cancelled")]
+    held = parked(store, undo=True)
+    store.job_cancel([held.job_id], "ana")
+    assert store.job_cancel([held.job_id], "bob", "no time", undo=False) == [Cancelled(held.job_id, "cancelled")]
+    last = store.transitions("job", str(held.job_id))[-1]
+    assert (last.trigger, last.reason, last.metadata) == ("cancel", "no time", '{"undo":false}')
+    assert store.verify() == []
+
+
+def test_a_cancel_without_undo_needs_a_reason(store: Store, untouched: Untouched) -> None:
+    """F20: it is on record."""
+    job_id = enqueue(store)
+    with untouched():
+        for reason in (None, ""):
+            with pytest.raises(InvalidInput, match="reason"):
+                store.job_cancel([job_id], "ana", reason, undo=False)
+
+
+def test_a_running_workflow_is_asked_again_to_undo_nothing(store: Store, untouched: Untouched) -> None:
+    held = begin(store)
+    record(store, held, undo=True)
+    store.job_cancel([held.job_id], "ana", "wrong list")
+    assert store.job_cancel([held.job_id], "bob", "no time", undo=False) == [Cancelled(held.job_id, "running")]
+    row = job(store, held.job_id)
+    assert (row.cancel_requested_by, row.cancel_reason) == ("bob", "no time")
+    assert store.transitions("job", str(held.job_id))[-1].metadata == '{"undo":false}'
+    with untouched():
+        assert store.job_cancel([held.job_id], "eve", "me too", undo=False) == [Cancelled(held.job_id, "running")]
+    assert abort(store, held, "error").state == "cancelled"
+    assert store.verify() == []
+    store.job_retry([held.job_id], "ana")
+    held = claim_one(store)
+    store.job_cancel([held.job_id], "ana")
+    assert abort(store, held, "error").state == "pending"  # the earlier waiver no longer counts
+
+
+def parked(store: Store, **step: Any) -> Claimed:
+    held = begin(store)
+    record(store, held, **step)
+    park(store, held, signal())
+    return held

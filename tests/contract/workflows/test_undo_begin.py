@@ -34,6 +34,16 @@ def test_a_new_generation_is_not_undone(store: Store) -> None:
     assert (history.undoing, history.cause) == (False, None)
 
 
+def test_whoever_cancels_may_waive_the_undo(store: Store, untouched: Untouched) -> None:
+    """F20: a cancel without undo is on record, and nothing is undone."""
+    held = begin(store)
+    record(store, held, undo=True)
+    store.job_cancel([held.job_id], "bob", "it was a test", undo=False)
+    with untouched():
+        assert store.undo_begin(held.job_id, 1, "cancelled") == UndoBegun(held.job_id, "cancelled", waived=True)
+    assert abort(store, held, "cancelled").state == "cancelled"
+
+
 def test_only_the_holder(store: Store, untouched: Untouched) -> None:
     held = begin(store)
     record(store, held)

@@ -74,6 +74,7 @@ TABLES = (
     "workflow_signal",
     "workflow_unread",
     "wake_request",
+    "tree_cancel",
     "child_group",
     "announced_task",
     "waiting_due",

@@ -135,15 +135,21 @@ def events(session: Session, app: Detent, job_id: str, follow: bool) -> None:
 @jobs.command()
 @ids_argument
 @bulk_options
+@flag("--no-undo", "Do not undo the steps of workflows. Needs --reason.")
 @click.pass_obj
-def cancel(session: Session, /, **chosen: Any) -> int:
+def cancel(session: Session, /, no_undo: bool, **chosen: Any) -> int:
     """Cancel jobs.
 
     Takes job ids or a filter. A pending job is cancelled at once. A running job is told within a second or two; `detent
-    jobs get` shows how it ended. A filter prints the number of jobs first, and starts an operation that workers
-    continue.
+    jobs get` shows how it ended. A workflow undoes its steps first. Workers cancel its children; `detent jobs why`
+    tells whether any are left. A filter prints the number of jobs first, and starts an operation that workers continue.
     """
-    return act_on_jobs(session, "cancel", states={"running": "cancel requested; it is still running"}, **chosen)
+    states = {
+        "running": "cancel requested; it is still running",
+        "pending": "cancel requested; a worker undoes its steps first",
+    }
+    more = {"undo": False} if no_undo else {}
+    return act_on_jobs(session, "cancel", states=states, more=more, **chosen)
 
 
 @jobs.command()
@@ -186,8 +192,7 @@ def move(session: Session, /, to_queue: str | None, to_priority: int | None, **c
         raise click.UsageError("Give a destination: --to-queue, --to-priority or both.")
     if not is_filtered(chosen):
         raise click.UsageError("Give a filter, such as --queue or --task.")
-    destination = {"queue": to_queue, "priority": to_priority}
-    return act_on_matches(session, "move", destination=destination, **chosen)
+    return act_on_matches(session, "move", more={"queue": to_queue, "priority": to_priority}, **chosen)
 
 
 @jobs.command()

@@ -255,14 +255,17 @@ BEGIN
   END IF;
 END $$;
 
--- Cancel the nodes of a graph that have not ended; those that run are asked to stop. One that is locked is just ending: it is
--- not waited for, since whoever ends it may wait for the graph.
-CREATE OR REPLACE FUNCTION detent.graph_cancel(p_graph_id bigint, p_actor text, p_reason text, t timestamptz) RETURNS void
+-- Cancel the nodes of a graph that have not ended; those that run are asked to stop. One that is locked may be just ending: it is
+-- not waited for, since whoever ends it may wait for the graph, and left to tree_cancel_step.
+CREATE OR REPLACE FUNCTION detent.graph_cancel(p_graph_id bigint, p_actor text, p_reason text, p_undo boolean, t timestamptz)
+RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   ids     bigint[];
   node_id bigint;
   j       detent.job;
+  missed  boolean := false;
+  reason  text := concat_ws(': ', 'with job ' || p_graph_id, p_reason);
 BEGIN
   PERFORM 1 FROM detent.graph k WHERE k.job_id = p_graph_id FOR UPDATE;
   PERFORM set_config('detent.graph_at_work', 'on', true);
@@ -274,15 +277,16 @@ BEGIN
     ELSE
       SELECT k.* INTO j FROM detent.job k WHERE k.id = node_id FOR UPDATE SKIP LOCKED;
     END IF;
-    IF j.state = 'pending' THEN
-      PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
-    ELSIF j.state = 'running' AND j.committed_at IS NULL AND j.cancel_requested_at IS NULL THEN
-      t := detent.job_now(j, t);
-      PERFORM detent.job_log(j, 'running', 'request_cancel', p_actor, p_reason, t);
-      UPDATE detent.job k SET cancel_requested_at = t, cancel_requested_by = p_actor, cancel_reason = p_reason WHERE k.id = j.id;
+    IF j.id IS NULL THEN
+      missed := true;
+    ELSE
+      PERFORM detent.job_cancel_one(j, p_actor, reason, p_undo, t, p_graph_id);
     END IF;
   END LOOP;
   PERFORM detent.graph_follows(p_graph_id, ids);
+  IF missed THEN
+    PERFORM detent.tree_cancel_add(p_graph_id, p_graph_id, p_actor, reason, p_undo);
+  END IF;
 END $$;
 
 -- Retry the nodes of a graph that have ended without success. If there is none, the graph ends at once.

@@ -177,11 +177,18 @@ class JobVerbs(Protocol):
     # -- explicit moves ----------------------------------------------------------------------------------------
 
     @verb("client", AlreadyCommitted, InvalidTransition, NotFound)
-    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
+    def job_cancel(
+        self, ids: Sequence[int], actor: str, reason: str | None = None, *, undo: bool = True
+    ) -> list[Cancelled | DetentError]:
         """Cancel jobs. Pending: cancelled at once. Running: the request is recorded (the first one counts), and its
         worker learns of it by `cancel_find` or the next renewal; an ops run, whose holder does not renew, is cancelled
         at once, and its holder is refused from then on. Cancelled: no-op. Committed or succeeded: `AlreadyCommitted`.
-        Other states: `InvalidTransition`; no such job: `NotFound`."""
+        Other states: `InvalidTransition`; no such job: `NotFound`.
+
+        A workflow that is pending and has steps to undo is due at once, with the request on record: a worker undoes
+        them and ends it as cancelled. Without `undo` it is cancelled at once, a running one undoes nothing, and a
+        reason is required (raises `InvalidInput`); such a request counts even if it is the second one. The children of
+        a job, and theirs, are cancelled by `tree_cancel_step`, except detached ones."""
         ...
 
     @verb("client", InvalidTransition, NotFound, PartOfRun, RunBusy)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from detent.errors import InvalidTransition
+from detent.errors import InvalidInput, InvalidTransition
 from detent.lifecycle.library import JOB, OPS_RUN
 from detent.model.ops_records import ops_state
 
-__all__ = ["moved_to", "undeclared"]
+__all__ = ["check_undo", "moved_to", "undeclared"]
 
 
 def moved_to(queue: str | None, priority: int | None) -> str:
@@ -24,3 +24,9 @@ def undeclared(job_id: int, state: str, to_state: str, run_state: str | None = N
         to = ops_state(to_state, False)
         return InvalidTransition("ops_run", f"run-{job_id}", run_state, to, OPS_RUN.allowed(run_state))
     return InvalidTransition("job", str(job_id), state, to_state, JOB.allowed(state))
+
+
+def check_undo(undo: bool, reason: str | None) -> None:
+    """Refuse a cancel that undoes nothing and has no reason. `InvalidInput`."""
+    if not undo and not reason:
+        raise InvalidInput("reason", "nothing", "a reason, because the steps of workflows are not undone")

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from detent.errors import AlreadyCommitted, BeingUndone, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.model.records import Cancelled, Moved
-from detent.store.jobs.move_rules import moved_to, undeclared
+from detent.store.jobs.move_rules import check_undo, moved_to, undeclared
 from detent.store.postgres.statement import Row, Statement, numbers
 from detent.store.postgres.verb_base import VerbBase, requeues, runs, runs_each
 
 __all__ = ["PostgresMoves", "job_cancel", "job_retry"]
 
-_CANCEL = "SELECT ord, state, committed_attempt, refused FROM detent.job_cancel_v1(%s::bigint[], %s::text, %s::text)"
+_CANCEL = """
+SELECT ord, state, committed_attempt, refused
+  FROM detent.job_cancel_v1(%s::bigint[], %s::text, %s::text, %s::boolean)
+"""
 _RETRY = """
 SELECT ord, from_state, moved, run_state, busy_run_id, carried_run_id, undo_id
   FROM detent.job_retry_v2(%s::bigint[], %s::text, %s::text, %s::boolean)
@@ -35,12 +38,16 @@ _PAUSE = "SELECT detent.queue_pause_v1(%s::text, %s::text, %s::text)"
 _RESUME = "SELECT detent.queue_resume_v1(%s::text, %s::text, %s::text)"
 
 
-def job_cancel(ids: Sequence[int], actor: str, reason: str | None = None) -> Statement[list[Cancelled | DetentError]]:
+def job_cancel(
+    ids: Sequence[int], actor: str, reason: str | None = None, *, undo: bool = True
+) -> Statement[list[Cancelled | DetentError]]:
+    check_undo(undo, reason)
+
     def decode(rows: Sequence[Row]) -> list[Cancelled | DetentError]:
         answers = {row[0]: _cancelled(ids[row[0] - 1], *row[1:]) for row in rows}
         return [answers[n] for n in range(1, len(ids) + 1)]
 
-    return Statement(_CANCEL, (numbers(ids), actor, reason), decode)
+    return Statement(_CANCEL, (numbers(ids), actor, reason, undo), decode)
 
 
 def _cancelled(job_id: int, state: str | None, committed: int | None, refused: bool) -> Cancelled | DetentError:

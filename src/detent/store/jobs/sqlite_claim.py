@@ -108,17 +108,20 @@ UPDATE detent_job
  WHERE detent_job.id = CAST(own.key AS INTEGER) AND lease_id IN (SELECT value FROM json_each(:held))
    AND state = 'running' AND started_at IS NULL
 """
-_UNWANTED = """
+# A workflow that undoes its steps is not told to stop again.
+_UNDOING = """(j.cancel_undo IS NOT 0 AND EXISTS (
+   SELECT 1 FROM detent_workflow w WHERE w.job_id = j.id AND w.undoing_since IS NOT NULL AND w.undo_of IS NULL))"""
+_UNWANTED = f"""
 SELECT l.id, j.id, j.attempt
   FROM json_each(?) asked JOIN detent_lease l ON l.id = asked.value, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
- WHERE j.cancel_requested_at IS NOT NULL ORDER BY j.id
+ WHERE j.cancel_requested_at IS NOT NULL AND NOT {_UNDOING} ORDER BY j.id
 """
-_CANCELS = """
+_CANCELS = f"""
 SELECT j.id, j.attempt
   FROM json_each(?) asked
   JOIN detent_job j ON j.id = asked.value ->> 0 AND j.attempt = asked.value ->> 1
- WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL ORDER BY j.id
+ WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL AND NOT {_UNDOING} ORDER BY j.id
 """
 
 _READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode

@@ -37,10 +37,11 @@ class End(NamedTuple):
 
 class UnfinishedUndo(NamedTuple):
     """An undo that is not finished, of the `own` steps or those of an `other` job; None if there is none. And whether
-    the attempt has recorded anything."""
+    the attempt has recorded anything, and whether a requested cancel waits until the steps are undone."""
 
     of: str | None
     progressed: bool
+    waits: bool
 
     def goes_on(self, outcome: Outcome) -> bool:
         """Whether the job is tried again although it has no attempt left."""
@@ -59,7 +60,7 @@ def abort(job: Job, item: Abort, worker: str, now: int, undo: UnfinishedUndo, *,
     """Apply the first of rules 2 to 6 of the contract that fits. `free`: it expired, and rule 4 does not count it.
     An undo that is not finished goes on, whatever ended the attempt, if it has undone something."""
     at = max(now, job.last_at)
-    if item.outcome == "cancelled" and (job.cancel_requested_at is None or undo.of == "own"):
+    if item.outcome == "cancelled" and (job.cancel_requested_at is None or undo.waits):
         item = replace(item, outcome="released")
     if item.begun_after is not None and job.leased_at is not None:
         known_at = at if job.started_at is None else job.started_at
@@ -79,7 +80,7 @@ def abort(job: Job, item: Abort, worker: str, now: int, undo: UnfinishedUndo, *,
             outcome, state, reason = "unknown", "quarantined", "unknown"
     elif job.effect_evidence == "marker" and _would_rest(job, item, used, free):
         outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif (job.cancel_requested_at is not None and undo.of != "own") or _is_stale(job, outcome):
+    elif (job.cancel_requested_at is not None and not undo.waits) or _is_stale(job, outcome):
         state = "cancelled"
     elif free:
         state, spared = "pending", spared + 1

@@ -283,7 +283,8 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
             progressed = self._progressed([job.id])
         if job.id in progressed:
             job = count_anew(job)
-        undo = UnfinishedUndo(self._undo_unfinished([job], fatal=item.fatal).get(job.id), job.id in progressed)
+        unfinished = self._undo_unfinished([job], fatal=item.fatal).get(job.id)
+        undo = UnfinishedUndo(unfinished, job.id in progressed, self._still_undoes(job, item.outcome))
         end = give_back(job, item, worker, now) if is_committed else abort(job, item, worker, now, undo)
         if due_at is not None and end.outcome == "parked" and end.state == "pending":
             end = end._replace(due_at=max(due_at, end.at), expires_at=None)
@@ -303,6 +304,10 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
             if fatal or job.cancel_requested_at is not None or job.attempt - job.spared >= job.attempts_max
         ]
         return dict(self._db.rows(_UNDO_UNFINISHED, (ids_json(asked),))) if asked else {}
+
+    def _still_undoes(self, job: Job, outcome: Outcome) -> bool:
+        """Return whether a cancel was requested that has to wait until the steps of a workflow are undone."""
+        return job.cancel_requested_at is not None and bool(self._undo_is_open(job.id, outcome))
 
     def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         return self._reap(limit, None, grace)
@@ -352,8 +357,9 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
             if job.id in committed:
                 ends.append(give_back(job, late, job.lease_worker, now))
                 continue
-            free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
-            unfinished = UnfinishedUndo(undo.get(job.id), job.id in progressed)
+            unfinished = UnfinishedUndo(undo.get(job.id), job.id in progressed, self._still_undoes(job, "expired"))
+            free_max = _EXPIRED_FREE_MAX if unfinished.waits else min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
+            free = spared.get(job.id, 0) < free_max
             ends.append(abort(job, late, job.lease_worker, now, unfinished, free=free))
         self._end(ends)
 

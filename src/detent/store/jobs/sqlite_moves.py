@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
-from typing import TypeVar
 
-from detent.errors import AlreadyCommitted, BeingUndone, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
+from detent.errors import BeingUndone, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros
 from detent.model.graph_records import GRAPH_TASK
 from detent.model.ops_records import OPS_TASK
 from detent.model.pipeline_records import CARRYING_TASKS
-from detent.model.records import Cancelled, Moved
+from detent.model.records import Moved
 from detent.model.service_records import QueueRow
 from detent.store.jobs.move_rules import moved_to, undeclared
-from detent.store.sqlite.verb_base import Job, VerbBase
+from detent.store.jobs.sqlite_cancels import NODES, SqliteCancels, in_id_order
+from detent.store.sqlite.verb_base import Job
 
 __all__ = ["SqliteMoves"]
 
-T = TypeVar("T")
-
-_REQUEST_CANCEL = """
-UPDATE detent_job SET cancel_requested_at = ?, cancel_requested_by = ?, cancel_reason = ?
- WHERE id = ? AND attempt = ? AND state = 'running' AND cancel_requested_at IS NULL
-"""
-_PUT_AWAY = """
-UPDATE detent_job
-   SET state = :to, finished_at = :now,
-       committed_at = CASE WHEN :to = 'succeeded' THEN coalesce(committed_at, :now) ELSE committed_at END
- WHERE id = :id AND attempt = :attempt AND state = :from
-"""
 _BACK = """
 UPDATE detent_job
    SET state = 'pending', spared = attempt, due_at = :due, finished_at = NULL, error = NULL, result = NULL,
        expires_at = CASE WHEN expires_at > :now THEN expires_at END, cancel_requested_at = NULL,
-       cancel_requested_by = NULL, cancel_reason = NULL
+       cancel_requested_by = NULL, cancel_reason = NULL, cancel_undo = NULL
  WHERE id = :id AND attempt = :attempt AND state = :from
 """
 _WAS_PARKED = "SELECT 1 FROM detent_workflow WHERE job_id = ? AND parked_attempt = ?"
@@ -49,11 +37,7 @@ SELECT u.id FROM detent_workflow w JOIN detent_job u ON u.id = w.undone_by
  WHERE w.job_id = ? AND u.state <> 'succeeded'
 """
 _RUN_OF = "SELECT run_id FROM detent_job WHERE id = ?"
-_LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
-_LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
-_GIVE_KEY_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id = ?"
 _NOT_DEAD = "DELETE FROM detent_dead WHERE job_id = ?"
-_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, 'forced', ?)"
 # One query per table, so that its index finds the first rows without reading the others.
 _LATE = tuple(
     f"SELECT expires_at, job_id FROM {table} WHERE expires_at IS NOT NULL AND expires_at <= ?"
@@ -70,7 +54,6 @@ _READY_MOVES = "UPDATE detent_ready SET lane_id = ? WHERE lane_id = ? AND ready_
 _WAITING_MOVES = "UPDATE detent_waiting SET lane_id = ?, priority = ? WHERE job_id = ?"
 _JOB_MOVES = "UPDATE detent_job SET queue = ?, priority = ? WHERE id = ? AND state = 'pending'"
 
-_NODES = "SELECT id, state FROM detent_job WHERE parent_id = ? ORDER BY id"
 _GRAPH_LOOKS = "UPDATE detent_graph SET failed = failed WHERE job_id = ?"
 
 _WHY_DEAD = "SELECT reason FROM detent_dead WHERE job_id = ?"
@@ -91,51 +74,11 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-def _in_id_order(ids: Sequence[int], act: Callable[[int], T]) -> list[T]:
-    """Act on jobs by id, as PostgreSQL does, so that the record has the same order. Return the answers in the order of
-    `ids`."""
-    answers = {place: act(ids[place]) for place in sorted(range(len(ids)), key=lambda place: (ids[place], place))}
-    return [answers[place] for place in range(len(ids))]
-
-
-class SqliteMoves(VerbBase):
+class SqliteMoves(SqliteCancels):
     """Explicit moves, expiry, and queues."""
 
-    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
-        now = self._now()
-        return _in_id_order(ids, lambda job_id: self._cancel(job_id, actor, reason, now))
-
-    def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
-        job = self._jobs([job_id]).get(job_id)
-        if job is None:
-            return NotFound("job", str(job_id))
-        if job.committed_at is not None:
-            return AlreadyCommitted(job_id, job.attempt)
-        match job.state:
-            case "pending":
-                self._put_away(job, "cancelled", "cancel", actor, reason, now)
-                if job.task == GRAPH_TASK:
-                    self._cancel_nodes(job_id, actor, reason, now)
-                return Cancelled(job_id, "cancelled")
-            case "running":
-                if job.cancel_requested_at is None:
-                    at = self._log(job, "running", "request_cancel", actor, reason, now)
-                    asked = self._db.change(_REQUEST_CANCEL, (at, actor, reason, job.id, job.attempt))
-                    self._expect(asked, 1, [job.id], "running")
-                return Cancelled(job_id, "running")
-            case "cancelled":
-                return Cancelled(job_id, "cancelled")
-            case _:
-                return undeclared(job.id, job.state, "cancelled", job.run_state)
-
-    def _cancel_nodes(self, graph_id: int, actor: str, reason: str | None, now: int) -> None:
-        """The last ones first, so that none is made ready, or cancelled, because of another."""
-        for node_id, state in reversed(self._db.rows(_NODES, (graph_id,))):
-            if state in ("pending", "running"):
-                self._cancel(node_id, actor, reason, now)
-
     def _retry_nodes(self, graph_id: int, actor: str, reason: str | None, now: int) -> None:
-        for node_id, state in self._db.rows(_NODES, (graph_id,)):
+        for node_id, state in self._db.rows(NODES, (graph_id,)):
             if state in ("failed", "cancelled", "quarantined"):
                 self._move(node_id, "pending", "retry", actor, reason, now)
         # If there was none, the graph ends at once.
@@ -143,11 +86,11 @@ class SqliteMoves(VerbBase):
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         now = self._now()
-        return _in_id_order(ids, lambda job_id: self._move(job_id, "pending", "retry", actor, reason, now))
+        return in_id_order(ids, lambda job_id: self._move(job_id, "pending", "retry", actor, reason, now))
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         now = self._now()
-        return _in_id_order(ids, lambda job_id: self._move(job_id, "cancelled", "discard", actor, reason, now))
+        return in_id_order(ids, lambda job_id: self._move(job_id, "cancelled", "discard", actor, reason, now))
 
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
         return self._move(job_id, to_state, "force", actor, reason, self._now())
@@ -180,7 +123,7 @@ class SqliteMoves(VerbBase):
         self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
     ) -> list[Moved | DetentError]:
         now = self._now()
-        return _in_id_order(ids, lambda job_id: self._move_job(job_id, queue, priority, actor, reason, now))
+        return in_id_order(ids, lambda job_id: self._move_job(job_id, queue, priority, actor, reason, now))
 
     def _move_job(
         self, job_id: int, queue: str | None, priority: int | None, actor: str, reason: str | None, now: int
@@ -260,21 +203,6 @@ class SqliteMoves(VerbBase):
         self._db.change(_NOT_DEAD, (job.id,))
         late = job.expires_at is not None and job.expires_at <= at
         self._enter_queue([(self._lane_of(job), due, job.id, 0, None if late else job.expires_at)], at)
-
-    def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
-        """Move a job to a state of rest: leave the queue and release its key, and leave or enter the dead letters."""
-        at = self._log(job, to_state, trigger, actor, reason, now)
-        where = {"id": job.id, "attempt": job.attempt, "from": job.state, "to": to_state, "now": at}
-        self._expect(self._db.change(_PUT_AWAY, where), 1, [job.id], job.state)
-        if job.state == "pending":
-            if not self._db.change(_LEAVE_WAITING, (job.id,)):
-                lane = self._lane(self._lane_of(job))
-                self._in_place(job, self._db.change(_LEAVE_READY, (lane, job.due_at, job.id)))
-            self._db.change(_GIVE_KEY_BACK, (job.id,))
-        else:
-            self._db.change(_NOT_DEAD, (job.id,))
-        if to_state == "quarantined":
-            self._db.change(_DEAD, (job.id, job.tenant, job.queue, job.task, at))
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         if self._db.rows(_PAUSED, (queue,)):

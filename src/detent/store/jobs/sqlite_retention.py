@@ -94,7 +94,7 @@ _GO = (
         for table, column in (
             *(("workflow", "job_id"), ("workflow_step", "job_id"), ("workflow_step_begun", "job_id")),
             *(("workflow_wait", "job_id"), ("workflow_signal", "job_id"), ("workflow_unread", "job_id")),
-            ("wake_request", "job_id"),
+            *(("wake_request", "job_id"), ("tree_cancel", "job_id")),
             *(("child_group", "parent_id"), ("graph_node", "graph_id"), ("graph", "job_id")),
         )
     ),

@@ -29,7 +29,7 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.operation_step_v2(
   p_id bigint, p_limit integer, p_state text, p_task text, p_queue text, p_tenant text, p_to_queue text,
   p_to_priority smallint, p_metadata text, p_key text, p_correlation_id text, p_run_id bigint, p_worker text, p_error text,
-  p_names text[], p_values text[], p_since timestamptz, p_until timestamptz
+  p_names text[], p_values text[], p_since timestamptz, p_until timestamptz, p_undo boolean
 ) RETURNS SETOF detent.operation
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -74,7 +74,9 @@ BEGIN
          AND (p_error IS NULL OR position(p_error IN coalesce(j.error, '')) > 0
               OR EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = j.id AND position(p_error IN coalesce(e.error, '')) > 0))
          AND (p_names IS NULL OR detent.metadata_fits(j.metadata, p_names, p_values))
-         AND NOT (op.action = 'cancel' AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL)));
+         AND NOT (op.action = 'cancel'
+                  AND (j.state = 'cancelled' OR j.state IN ('pending', 'running') AND j.cancel_requested_at IS NOT NULL
+                                                AND (p_undo OR j.cancel_undo IS FALSE))));
     IF op.action = 'retry' THEN
       -- A job that is there already is neither changed nor refused.
       SELECT count(*) FILTER (WHERE r.moved), count(*) FILTER (WHERE r.from_state IS NULL OR r.from_state <> 'pending' AND NOT r.moved)
@@ -85,7 +87,7 @@ BEGIN
     ELSIF op.action = 'cancel' THEN
       SELECT count(*) FILTER (WHERE r.state IS NOT NULL AND r.committed_attempt IS NULL AND NOT r.refused),
              count(*) FILTER (WHERE r.state IS NULL OR r.committed_attempt IS NOT NULL OR r.refused)
-        INTO yes, no FROM detent.job_cancel_v1(ids, op.actor, op.reason) r;
+        INTO yes, no FROM detent.job_cancel_v1(ids, op.actor, op.reason, p_undo) r;
     ELSE
       SELECT count(*) FILTER (WHERE r.moved), count(*) FILTER (WHERE r.from_state IS DISTINCT FROM 'pending')
         INTO yes, no FROM detent.job_move_v1(ids, p_to_queue, p_to_priority, op.actor, op.reason, p_metadata) r;

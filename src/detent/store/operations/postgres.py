@@ -19,7 +19,7 @@ _START = f"{_ROW} detent.operation_start_v1(%s::bigint, %s::text, %s::text, %s::
 _STEP = f"""
 {_ROW} detent.operation_step_v2(%s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint,
                                 %s::text, %s::text, %s::text, %s::bigint, %s::text, %s::text, %s::text[], %s::text[],
-                                %s::timestamptz, %s::timestamptz)
+                                %s::timestamptz, %s::timestamptz, %s::boolean)
 """
 _SKIP = f"{_ROW} detent.operation_skip_v1(%s::bigint)"
 _CANCEL = "SELECT detent.operation_cancel_v1(%s::bigint, %s::text, %s::text)"
@@ -39,6 +39,7 @@ def _step(row: OperationRow, limit: int) -> Statement[OperationRow]:
         *(moved_to(row.to_queue, row.to_priority), row.key, row.correlation_id, row.run_id, row.worker, row.error),
         *(wanted and texts(name for name, _ in wanted), wanted and texts(values for _, values in wanted)),
         *(one and moment(one, field="created") for one in (row.since, row.until)),
+        row.undo,
     )
     return Statement(_STEP, params, lambda rows: _operations(rows)[0])
 

@@ -33,7 +33,8 @@ SELECT j.id FROM detent_job j WHERE j.id IN (SELECT value FROM json_each(:looked
    AND (:key IS NULL OR EXISTS (SELECT 1 FROM detent_job_key k
                                  WHERE k.job_id = j.id AND k.key = :key AND k.tenant = coalesce(:tenant, '')))
    AND NOT (:action = 'cancel'
-            AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL))
+            AND (j.state = 'cancelled' OR j.state IN ('pending', 'running') AND j.cancel_requested_at IS NOT NULL
+                                          AND (:undo OR j.cancel_undo IS 0)))
  ORDER BY j.id
 """
 # The addition keeps SQLite from reading all jobs for the least and the greatest id.
@@ -115,7 +116,7 @@ class SqliteOperations(SqliteMoves):
             case "retry":
                 return self.job_retry(ids, row.actor, row.reason)
             case "cancel":
-                return self.job_cancel(ids, row.actor, row.reason)
+                return self.job_cancel(ids, row.actor, row.reason, undo=row.undo)
             case "discard":
                 return self.job_discard(ids, row.actor, row.reason)
             case "move":
@@ -155,6 +156,7 @@ def _asked(row: OperationRow) -> dict[str, Any]:
             for name in ("task", "queue", "tenant", "key", "correlation_id", "run_id", "worker", "error")
         },
         "metadata": json_of(wanted_metadata(row.metadata)),
+        "undo": row.undo,
         "since": None if row.since is None else to_micros(row.since, field="since"),
         "until": None if row.until is None else to_micros(row.until, field="until"),
     }

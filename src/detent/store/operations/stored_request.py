@@ -20,13 +20,15 @@ COLUMNS = (
 _FILTER = ("job_state", "task", "queue", "tenant")
 _MORE = ("key", "correlation_id", "run_id", "worker", "error", "metadata", "since", "until")
 _ARGUMENT = ("to_queue", "to_priority")
+_NO_UNDO = {"undo": False}
 
 
 def asked(item: NewOperation) -> tuple[str, str]:
     """Return the values of the columns `filter` and `argument`."""
     chosen = {name: getattr(item, name) for name in _FILTER}
     chosen |= {name: value for name in _MORE if (value := getattr(item, name)) is not None}
-    return _json(chosen), _json({name: getattr(item, name) for name in _ARGUMENT})
+    argument = {name: getattr(item, name) for name in _ARGUMENT}
+    return _json(chosen), _json(argument if item.undo else argument | _NO_UNDO)
 
 
 def operation_row(fields: Mapping[str, Any]) -> OperationRow:

@@ -23,6 +23,7 @@ from detent.model.ops_records import (
     ops_state,
 )
 from detent.model.records import Abort, Appended, Cancelled, Enqueued, Finish, Moved, NewEvent, NewJob
+from detent.store.jobs.sqlite_cancels import CancelRequest
 from detent.store.jobs.sqlite_events import SqliteEvents
 from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.sqlite.verb_base import Job, fields_named, ids_json, micros
@@ -185,14 +186,14 @@ class SqliteOps(SqliteEvents, SqliteRowByRow):
             self.job_finish([Finish(job.id, job.attempt)], job.lease_worker)
             return
         if state == "cancelled":
-            self._cancel(job.id, actor, reason, now)
+            self._cancel(job.id, CancelRequest(actor, reason), now)
             return
         ending = Abort(job_id=job.id, attempt=job.attempt, outcome="error", error=error, fatal=True)
         self._end_as(job, ending, job.lease_worker, now)
 
-    def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
+    def _cancel(self, job_id: int, asked: CancelRequest, now: int) -> Cancelled | DetentError:
         """Cancel a job. An ops run ends at once: its holder does not renew, so it would not see a request."""
-        answer = super()._cancel(job_id, actor, reason, now)
+        answer = super()._cancel(job_id, asked, now)
         if isinstance(answer, DetentError) or answer.state != "running":
             return answer
         job = self._jobs([job_id])[job_id]

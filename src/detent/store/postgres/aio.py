@@ -56,9 +56,9 @@ class AsyncPostgresVerbs:
         return await self._run(job_enqueue(items, notify=True))
 
     async def job_cancel(
-        self, ids: Sequence[int], actor: str, reason: str | None = None
+        self, ids: Sequence[int], actor: str, reason: str | None = None, *, undo: bool = True
     ) -> list[Cancelled | DetentError]:
-        return await self._run(job_cancel(ids, actor, reason)) if ids else []
+        return await self._run(job_cancel(ids, actor, reason, undo=undo)) if ids else []
 
     async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         return await self._run(job_retry(ids, actor, reason, notify=True)) if ids else []

@@ -133,6 +133,16 @@ INSERT INTO detent_transition_log
 VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+# A workflow whose function has ended as cancelled, or waits, and whose undo has not begun, does not want any.
+_UNDO_IS_OPEN = """
+SELECT j.cancel_undo IS NOT 0 AND w.undo_of IS NULL
+   AND (w.undoing_since IS NOT NULL OR :wants AND EXISTS (
+          SELECT 1 FROM detent_workflow_step s
+           WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.undo AND s.error IS NULL))
+   AND NOT EXISTS (SELECT 1 FROM detent_workflow_step s
+                    WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.path = '~undone')
+  FROM detent_workflow w CROSS JOIN detent_job j ON j.id = w.job_id WHERE w.job_id = :id
+"""
 _COUNT_MOVE = """
 INSERT INTO detent_transition_delta (at, task, from_state, to_state, outcome, held_us, ran_us, waited_us)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -288,6 +298,12 @@ class VerbBase:
         waited = _micros_between(job.queued_at, job.leased_at) if outcome else 0
         held = _micros_between(job.since, at)
         self._db.change(_COUNT_MOVE, (at, job.task, job.state, to_state, outcome, held or 0, ran, waited or 0))
+
+    def _undo_is_open(self, job_id: int, outcome: str | None = None) -> bool | None:
+        """Return whether steps of a workflow have yet to be undone before it may be cancelled, with the outcome of its
+        attempt if it ends now; None if the job is no workflow, or has recorded nothing."""
+        asked = {"id": job_id, "wants": outcome not in ("cancelled", "parked")}
+        return next((bool(is_open) for (is_open,) in self._db.rows(_UNDO_IS_OPEN, asked)), None)
 
     def _in_place(self, job: Job, found: int) -> None:
         """Check that a pending job was found in the queue at the place that its row says. Otherwise a row was changed

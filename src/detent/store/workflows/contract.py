@@ -104,10 +104,10 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost, KeyConflict)
-    def workflow_spawn(self, item: Spawn) -> Spawned | DetentError:
-        """Enqueue children, and record the group and its step, in one transaction. Only by the holder, and refused as
-        `LeaseLost` if a cancel of the parent was requested. A step that is on record is answered, and nothing is
-        enqueued. A portion that was sent before is not enqueued again."""
+    def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
+        """Enqueue children, and record the group and its step, in one transaction. Only by the holder. If a cancel of
+        the parent was requested, nothing is enqueued: `CancelFound`. A step that is on record is answered, and nothing
+        is enqueued. A portion that was sent before is not enqueued again."""
         ...
 
     # -- for everybody -----------------------------------------------------------------------------------------
@@ -145,7 +145,30 @@ class WorkflowVerbs(Protocol):
         call."""
         ...
 
+    @verb("worker")
+    def tree_cancel_step(self, limit: int) -> int:
+        """Look at up to `limit` children of jobs that were cancelled, and cancel those that have not ended, for the
+        reason `with job 17: …` of the job with which the cancel began. Then the children of these are next. Those of a
+        child that has ended in another way are cancelled too. Detached children live on.
+
+        A job is marked before its children are looked at, and a job that is marked spawns none, so none is missed. The
+        progress is part of the same transaction. Return how many were looked at, at least one for each job: fewer than
+        `limit` if nothing is left, or others have it locked."""
+        ...
+
+    @verb("worker")
+    def tree_cancel_skip(self) -> int | None:
+        """Skip the next child that `tree_cancel_step` would look at, and return it: for one that makes every step fail.
+        None if there is none."""
+        ...
+
     # -- looking -----------------------------------------------------------------------------------------------
+
+    @verb("viewer")
+    def tree_cancel_count(self, root_id: int, limit: int = 1000) -> int:
+        """Return how many jobs there are, up to `limit`, whose children have yet to be cancelled because of a cancel
+        that began with this job."""
+        ...
 
     @verb("viewer")
     def workflow_get(self, ids: Sequence[int]) -> list[WorkflowRow | None]:

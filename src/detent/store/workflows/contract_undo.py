@@ -32,7 +32,8 @@ class UndoVerbs(Protocol):
     @verb("worker", LeaseLost)
     def undo_begin(self, job_id: int, attempt: int, cause: str) -> UndoBegun | DetentError:
         """Record that the steps of the current generation are being undone, and why; the first cause counts. From then
-        on `workflow_load` answers `undoing` and the cause, until a new generation begins. Only by the holder."""
+        on `workflow_load` answers `undoing` and the cause, until a new generation begins. If a cancel was requested
+        that undoes nothing, nothing is recorded: `waived`. Only by the holder."""
         ...
 
     @verb("client", NotFound, UndoRefused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detent.store.workflows.postgres_cancels import PostgresTreeCancels
 from detent.store.workflows.postgres_children import PostgresChildren
 from detent.store.workflows.postgres_copies import PostgresCopies
 from detent.store.workflows.postgres_lists import PostgresWorkflowLists
@@ -20,6 +21,7 @@ class PostgresWorkflows(
     PostgresChildren,
     PostgresUndo,
     PostgresCopies,
+    PostgresTreeCancels,
     PostgresWorkflowLists,
 ):
     """The verbs of workflows."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from detent.errors import DetentError, KeyConflict, LeaseLost
 from detent.model.records import Enqueued, NewJob
 from detent.model.uniform_jobs import as_uniform, representatives
-from detent.model.workflow_records import Spawn, Spawned
+from detent.model.workflow_records import CancelFound, Spawn, Spawned
 from detent.store.jobs.postgres_enqueue import job_enqueue
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement
@@ -27,16 +27,18 @@ SELECT answer, first_id, total, there, instead
 """
 
 
-def _spawn_begin(item: Spawn) -> Statement[tuple[Spawned, Sequence[int]] | DetentError]:
+def _spawn_begin(item: Spawn) -> Statement[tuple[Spawned, Sequence[int]] | CancelFound | DetentError]:
     """Return the group, and which of its children are there already."""
     step = item.step
 
-    def decode(rows: Sequence[Row]) -> tuple[Spawned, Sequence[int]] | DetentError:
+    def decode(rows: Sequence[Row]) -> tuple[Spawned, Sequence[int]] | CancelFound | DetentError:
         answer, first_id, total, there, instead = rows[0]
         if answer == "conflict":
             return KeyConflict(step.path, instead, step.job_id)
         if instead is not None:
             return LeaseLost(step.job_id, step.attempt, instead)
+        if answer == "cancel":
+            return CancelFound(step.job_id, step.attempt)
         return Spawned(step.path, first_id, total, answer != "known"), there or ()
 
     params = (
@@ -50,15 +52,15 @@ def _spawn_begin(item: Spawn) -> Statement[tuple[Spawned, Sequence[int]] | Deten
 class PostgresChildren(VerbBase):
     """`workflow_spawn`."""
 
-    def workflow_spawn(self, item: Spawn) -> Spawned | DetentError:
+    def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
         """All or nothing, in one transaction."""
         jobs = as_uniform([replace(job, parent_id=item.step.job_id, group=None) for job in item.jobs])
         if self._lanes is not None:
             self._lanes.ensure(representatives(jobs))
 
-        def spawn(session: Session) -> Spawned | DetentError:
+        def spawn(session: Session) -> Spawned | CancelFound | DetentError:
             begun = session.run(_spawn_begin(item))
-            if isinstance(begun, DetentError):
+            if not isinstance(begun, tuple):
                 return begun
             group, there = begun
             if group.created:

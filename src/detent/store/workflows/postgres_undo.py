@@ -13,7 +13,7 @@ from detent.store.workflows.rules import settled, undo_refused
 
 __all__ = ["PostgresUndo"]
 
-_UNDO = "SELECT instead, cause FROM detent.undo_begin_v1(%s::bigint, %s::integer, %s::text)"
+_UNDO = "SELECT instead, cause, waived FROM detent.undo_begin_v1(%s::bigint, %s::integer, %s::text)"
 _START = """
 SELECT answer, undo_id, detail
   FROM detent.undo_start_v1(%s::bigint, %s::bigint, %s::bigint, %s::text, %s::text)
@@ -26,8 +26,10 @@ SELECT from_state, dead_reason, settled, steps
 
 def undo_begin(job_id: int, attempt: int, cause: str) -> Statement[UndoBegun | DetentError]:
     def decode(rows: Sequence[Row]) -> UndoBegun | DetentError:
-        instead, found = rows[0]
-        return LeaseLost(job_id, attempt, instead) if instead is not None else UndoBegun(job_id, found or cause)
+        instead, found, waived = rows[0]
+        if instead is not None:
+            return LeaseLost(job_id, attempt, instead)
+        return UndoBegun(job_id, found or cause, waived)
 
     return Statement(_UNDO, (job_id, attempt, cause), decode)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from detent.errors import DetentError, KeyConflict, LeaseLost
+from detent.errors import DetentError, KeyConflict
 from detent.model.records import Enqueued, NewJob
-from detent.model.workflow_records import Spawn, Spawned
+from detent.model.workflow_records import CancelFound, Spawn, Spawned
 from detent.store.workflows.sqlite_steps import Held, SqliteSteps
 
 __all__ = ["SqliteChildren"]
@@ -23,7 +23,7 @@ _ABOUT = "SELECT tenant, cancel_requested_at FROM detent_job WHERE id = ?"
 class SqliteChildren(SqliteSteps):
     """`workflow_spawn`."""
 
-    def workflow_spawn(self, item: Spawn) -> Spawned | DetentError:
+    def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
         """All or nothing, under a savepoint."""
         now = self._now()
         step = item.step
@@ -39,7 +39,7 @@ class SqliteChildren(SqliteSteps):
         self._db.change("RELEASE spawn")
         return answer
 
-    def _spawn(self, item: Spawn, holder: Held, held: dict[int, Held], now: int) -> Spawned | DetentError:
+    def _spawn(self, item: Spawn, holder: Held, held: dict[int, Held], now: int) -> Spawned | CancelFound | DetentError:
         step = item.step
         place = (step.job_id, step.generation, step.path)
         first_id, total = next(iter(self._db.rows(_GROUP, place)), (None, None))
@@ -47,7 +47,7 @@ class SqliteChildren(SqliteSteps):
             return Spawned(step.path, first_id or item.first_id, total or item.total, False)
         ((tenant, cancel_requested_at),) = self._db.rows(_ABOUT, (step.job_id,))
         if cancel_requested_at is not None:
-            return LeaseLost(step.job_id, step.attempt, "a cancel was requested")
+            return CancelFound(step.job_id, step.attempt)
         held[step.job_id] = self._begun(holder, step.version, step.generation)
         if first_id is None:
             first_id, total = item.first_id, item.total

@@ -19,6 +19,7 @@ UPDATE detent_workflow
    SET undoing_since = coalesce(undoing_since, :at), undo_cause = coalesce(undo_cause, :cause)
  WHERE job_id = :job_id RETURNING undo_cause
 """
+_UNDO_WAIVED = "SELECT 1 FROM detent_job WHERE id = ? AND cancel_requested_at IS NOT NULL AND cancel_undo IS 0"
 _WORKFLOW = """
 SELECT w.version, w.generation, w.undoing_since, w.undo_of, w.undone_by,
        j.state = 'pending' AND j.ended = w.parked_attempt
@@ -84,6 +85,8 @@ class SqliteUndo(SqliteSteps, SqliteMoves):
         holder = self._held([job_id], now).get(job_id)
         if holder is None or holder.attempt != attempt:
             return self._why_not(job_id, attempt, now)
+        if self._db.rows(_UNDO_WAIVED, (job_id,)):
+            return UndoBegun(job_id, cause, waived=True)
         found = self._db.rows(_UNDO, {"job_id": job_id, "at": holder.at, "cause": cause})
         return UndoBegun(job_id, found[0][0] if found else cause)
 

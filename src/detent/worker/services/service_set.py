@@ -39,6 +39,7 @@ from detent.worker.services.recovery import Recovery, build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.schedules import build_schedule_service
 from detent.worker.services.service import Service
+from detent.worker.services.tree_cancels import build_tree_cancel_service
 from detent.worker.services.unreported_failures import build_failure_service
 
 __all__ = ["ServiceSet"]
@@ -93,6 +94,7 @@ class ServiceSet:
             self.heartbeat.service(),
             build_promote_service(store),
             build_wake_service(store),
+            build_tree_cancel_service(store),
             self._reaper.service(),
             build_expire_service(store),
             build_failure_service(self.failures_found.set),

@@ -112,6 +112,7 @@ def test_a_workflow_that_undoes_only_on_request(harness: Harness, app: Detent, h
         with pytest.raises(UndoRefused, match="it is parked; cancel it"):
             job.undo()
         job.cancel(actor="ann")
+        work(harness)
     assert calls == ["reserve 1"]
     undo = job.undo(actor="ann")
     with pytest.raises(BeingUndone, match=f"job {undo.id} undoes its steps"):

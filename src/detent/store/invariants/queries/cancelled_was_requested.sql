@@ -7,7 +7,8 @@ WITH cancelled AS (
   told AS (
     SELECT c.job_id, c.attempt,
            max(CASE WHEN l.trigger = 'request_cancel' AND l.attempt <= c.attempt THEN l.n END) AS requested,
-           max(CASE WHEN l.to_state = 'pending' AND l.attempt < c.attempt THEN l.n ELSE -1 END) AS brought_back
+           max(CASE WHEN l.to_state = 'pending' AND l.from_state <> 'pending' AND l.attempt < c.attempt THEN l.n ELSE -1 END)
+             AS brought_back
       FROM cancelled c JOIN detent.transition_log l ON l.job_id = c.job_id
      GROUP BY c.job_id, c.attempt
   )

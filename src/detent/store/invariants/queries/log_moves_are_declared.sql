@@ -13,7 +13,7 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
              WHEN 'repair' THEN l.to_state NOT IN ({{job.states}})
              WHEN 'move' THEN coalesce(l.from_state, '') <> 'pending' OR l.to_state <> 'pending'
              WHEN 'fork' THEN coalesce(l.from_state, '') <> 'pending' OR l.to_state <> 'pending' OR l.attempt <> 0
-             WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
+             WHEN 'request_cancel' THEN coalesce(l.from_state, '') NOT IN ('pending', 'running') OR l.to_state <> l.from_state
              ELSE NOT (l.trigger = 'rewind' AND coalesce(l.from_state, '') = 'pending' AND l.to_state = 'pending')
               AND NOT EXISTS (SELECT 1 FROM declared d
                                WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)

@@ -32,6 +32,9 @@ UNION ALL
 SELECT 'workflow_signal', CAST(g.job_id AS TEXT) || '/' || CAST(g.seq AS TEXT), 'there is no job ' || g.job_id
   FROM detent.workflow_signal g WHERE NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = g.job_id)
 UNION ALL
+SELECT 'tree_cancel', CAST(t.n AS TEXT), 'there is no job ' || t.job_id
+  FROM detent.tree_cancel t WHERE NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = t.job_id)
+UNION ALL
 SELECT 'child_group', CAST(c.parent_id AS TEXT) || '/' || c.path, 'there is no job ' || c.parent_id
   FROM detent.child_group c WHERE NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = c.parent_id)
  ORDER BY 1, 2;

@@ -100,7 +100,7 @@ BEGIN
       FROM unnest(held) AS u (id)
       LEFT JOIN (
         SELECT k.id, k.attempt, k.lease_id FROM detent.job k
-         WHERE k.id = ANY (jobs) AND k.state = 'running' AND k.cancel_requested_at IS NOT NULL
+         WHERE k.id = ANY (jobs) AND k.state = 'running' AND k.cancel_requested_at IS NOT NULL AND NOT detent.is_undoing(k)
       ) j ON j.lease_id = u.id
      GROUP BY u.id;
 END $$;
@@ -120,8 +120,16 @@ BEGIN
     SELECT j.id, j.attempt
       FROM unnest(p_ids, p_attempts) AS u (id, attempt)
       JOIN detent.job j ON j.id = u.id AND j.attempt = u.attempt
-     WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL
+     WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL AND NOT detent.is_undoing(j)
      ORDER BY j.id;
+END $$;
+
+-- Whether a workflow undoes its steps: it is not told to stop again.
+CREATE OR REPLACE FUNCTION detent.is_undoing(j detent.job) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN j.cancel_undo IS NOT FALSE
+     AND EXISTS (SELECT 1 FROM detent.workflow w WHERE w.job_id = j.id AND w.undoing_since IS NOT NULL AND w.undo_of IS NULL);
 END $$;
 
 -- event_append: append lines to jobs.

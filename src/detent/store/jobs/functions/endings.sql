@@ -76,12 +76,17 @@ DECLARE
   undo   text;
   -- Whether steps were undone by this attempt, and it did not fail by itself: then the undo goes on.
   undoes boolean;
+  -- Whether a requested cancel waits until the steps of a workflow are undone.
+  waits  boolean := false;
 BEGIN
   -- Whether an undo is not finished is asked only where it matters.
   IF j.cancel_requested_at IS NOT NULL OR p_fatal OR j.attempt - j.spared >= j.attempts_max THEN
     undo := detent.undo_unfinished(j.id);
   END IF;
-  IF p_outcome = 'cancelled' AND (j.cancel_requested_at IS NULL OR undo = 'own') THEN
+  IF j.cancel_requested_at IS NOT NULL THEN
+    waits := coalesce((SELECT detent.undo_is_open(j, w, p_outcome) FROM detent.workflow w WHERE w.job_id = j.id), false);
+  END IF;
+  IF p_outcome = 'cancelled' AND (j.cancel_requested_at IS NULL OR waits) THEN
     p_outcome := 'released';
   END IF;
   -- A workflow that has made progress starts again with all its attempts. Plain jobs pay for one look-up, when they are
@@ -94,7 +99,7 @@ BEGIN
   IF p_outcome = 'expired' THEN
     free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e
                                     WHERE e.job_id = j.id AND e.outcome = 'expired' AND NOT e.counted LIMIT 5) s)
-            < least(5, j.attempts_max - 1);
+            < CASE WHEN waits THEN 5 ELSE least(5, j.attempts_max - 1) END;
   END IF;
   outcome := p_outcome;
   IF detent.committed_before(j.id) IS NOT NULL THEN
@@ -121,7 +126,7 @@ BEGIN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
-  ELSIF j.cancel_requested_at IS NOT NULL AND undo IS DISTINCT FROM 'own'
+  ELSIF j.cancel_requested_at IS NOT NULL AND NOT waits
      OR j.task = 'ops.run' AND p_outcome = 'expired' AND j.started_at IS NULL THEN
     state := 'cancelled';
   ELSIF free THEN

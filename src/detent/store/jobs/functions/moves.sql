@@ -1,52 +1,104 @@
 -- job_cancel: stop jobs.
--- takes:   jobs, who, why
+-- takes:   jobs, who, why; p_undo: whether workflows undo their steps (without it, a reason is needed)
 -- gives:   one row per item: the state it is in now; the attempt that has committed; whether the move was refused; a row
 --          without state if there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
 -- refuses: committed jobs; failed and quarantined jobs
--- To cancel a graph cancels its nodes.
-CREATE OR REPLACE FUNCTION detent.job_cancel_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
+-- A workflow that is pending and has steps to undo stays pending: a worker undoes them and cancels it. To cancel a graph cancels
+-- its nodes. The children of a workflow are left to tree_cancel_step.
+CREATE OR REPLACE FUNCTION detent.job_cancel_v1(
+  p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_undo boolean DEFAULT true
+)
 RETURNS TABLE (ord integer, state text, committed_attempt integer, refused boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  t    timestamptz;
   item record;
   j    detent.job;
-  n    timestamptz;
 BEGIN
+  IF NOT p_undo AND coalesce(p_reason, '') = '' THEN
+    RAISE EXCEPTION 'DT020 reason: found nothing; allowed: a reason, because the steps of workflows are not undone'
+      USING ERRCODE = 'DT020';
+  END IF;
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
     j := detent.job_lock(item.id);
-    t := detent.clock();  -- after the lock, so that it is not earlier than a move that this one waited for
-    state := j.state;
     committed_attempt := CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END;
     refused := coalesce(j.state NOT IN ('running', 'succeeded', 'cancelled')
                         AND NOT detent.is_job_move('cancel', j.state, 'cancelled'), false);
-    IF detent.is_job_move('cancel', j.state, 'cancelled') THEN
-      PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
-      state := 'cancelled';
-      IF j.task = 'detent.graph' THEN
-        PERFORM detent.graph_cancel(j.id, p_actor, p_reason, t);
-      END IF;
-    ELSIF j.state = 'running' AND j.committed_at IS NULL THEN
-      IF j.cancel_requested_at IS NULL THEN
-        n := detent.job_now(j, t);
-        PERFORM detent.job_log(j, 'running', 'request_cancel', p_actor, p_reason, n);
-        UPDATE detent.job SET cancel_requested_at = n, cancel_requested_by = p_actor, cancel_reason = p_reason
-         WHERE id = j.id;
-      END IF;
-      IF j.task = 'ops.run' THEN
-        -- Its holder renews nothing and so never hears of a request: the run ends at once, and the holder is refused.
-        SELECT u.* INTO j FROM detent.job u WHERE u.id = item.id;
-        PERFORM detent.attempt_abort(j, (SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), 'cancelled',
-                                     NULL, 0, true, t);
-        state := 'cancelled';
-      END IF;
-    END IF;
+    -- The clock after the lock, so that it is not earlier than a move that this one waited for.
+    state := detent.job_cancel_one(j, p_actor, p_reason, p_undo, detent.clock());
     RETURN NEXT;
   END LOOP;
+END $$;
+
+-- Cancel a job, which is locked, or request it; gives the state it is in then. Whatever may not be cancelled stays as it is.
+-- p_root_id: the job with which the cancel of a tree began.
+CREATE OR REPLACE FUNCTION detent.job_cancel_one(
+  j detent.job, p_actor text, p_reason text, p_undo boolean, t timestamptz, p_root_id bigint DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+  about text := CASE WHEN NOT p_undo THEN '{"undo":false}' END;
+  -- A second request changes nothing, unless it is the first that says that nothing is undone.
+  asks  boolean := j.cancel_requested_at IS NULL OR NOT p_undo AND j.cancel_undo IS DISTINCT FROM false;
+  done  text := j.state;
+  w     detent.workflow;
+BEGIN
+  -- Only a job that was claimed has recorded anything.
+  IF j.attempt > 0 THEN
+    SELECT f.* INTO w FROM detent.workflow f WHERE f.job_id = j.id;
+  END IF;
+  IF detent.is_job_move('cancel', j.state, 'cancelled') AND NOT (p_undo AND detent.undo_is_open(j, w)) THEN
+    PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t, about);
+    done := 'cancelled';
+    IF j.task = 'detent.graph' THEN
+      PERFORM detent.graph_cancel(j.id, p_actor, p_reason, p_undo, t);
+    END IF;
+  ELSIF j.state IN ('pending', 'running') AND j.committed_at IS NULL AND asks THEN
+    PERFORM detent.job_request_cancel(j, p_actor, p_reason, p_undo, t);
+    IF j.task = 'ops.run' THEN
+      -- Its holder renews nothing and so never hears of a request: the run ends at once, and the holder is refused.
+      SELECT u.* INTO j FROM detent.job u WHERE u.id = j.id;
+      PERFORM detent.attempt_abort(j, (SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), 'cancelled',
+                                   NULL, 0, true, t);
+      done := 'cancelled';
+    END IF;
+  ELSE
+    RETURN done;
+  END IF;
+  IF w.job_id IS NOT NULL THEN
+    PERFORM detent.tree_cancel_add(
+      j.id, coalesce(p_root_id, j.id), p_actor,
+      CASE WHEN p_root_id IS NULL THEN concat_ws(': ', 'with job ' || j.id, p_reason) ELSE p_reason END, p_undo);
+  END IF;
+  RETURN done;
+END $$;
+
+-- Request that a job is cancelled, which is locked. A pending one is due now: a worker undoes its steps.
+CREATE OR REPLACE FUNCTION detent.job_request_cancel(
+  j detent.job, p_actor text, p_reason text, p_undo boolean, t timestamptz
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  n timestamptz := detent.job_now(j, t);
+  q detent.waiting;
+BEGIN
+  PERFORM detent.job_log(j, j.state, 'request_cancel', p_actor, p_reason, n, CASE WHEN NOT p_undo THEN '{"undo":false}' END);
+  UPDATE detent.job k
+     SET cancel_requested_at = n, cancel_requested_by = p_actor, cancel_reason = p_reason,
+         cancel_undo = CASE WHEN NOT p_undo THEN false END
+   WHERE k.id = j.id;
+  IF j.state = 'pending' THEN
+    DELETE FROM detent.waiting w WHERE w.job_id = j.id AND w.limit_key IS NULL RETURNING w.* INTO q;
+    IF FOUND THEN
+      INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
+        VALUES (q.lane_id, n, j.id, q.holds_key, q.expires_at);
+      UPDATE detent.job k SET due_at = n WHERE k.id = j.id;
+      PERFORM detent.wake_waiters(false);
+    END IF;
+  END IF;
 END $$;
 
 -- job_retry: move failed, quarantined and cancelled jobs back to pending, with all attempts.
@@ -197,7 +249,8 @@ BEGIN
   DELETE FROM detent.dead d WHERE d.job_id = j.id;
   UPDATE detent.job k
      SET state = 'pending', spared = k.attempt, due_at = n, result = NULL, error = NULL, finished_at = NULL,
-         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL,
+         cancel_undo = NULL
    WHERE k.id = j.id;
   PERFORM detent.queue_enter(j, n);
   PERFORM detent.wake_waiters(false);
@@ -315,14 +368,15 @@ END $$;
 
 -- The record of an explicit move of a job. It is written before the move: the guard looks for it.
 CREATE OR REPLACE FUNCTION detent.job_log(
-  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
+  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz, p_metadata text DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO detent.transition_log
-      (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
-    VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, p_to, p_trigger, p_actor, p_reason, j.correlation_id,
-            p_trigger = 'force', t);
+      (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, metadata, correlation_id,
+       forced, at)
+    VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, p_to, p_trigger, p_actor, p_reason, p_metadata,
+            j.correlation_id, p_trigger = 'force', t);
   IF p_to <> j.state THEN
     PERFORM detent.transition_count(j, p_to, t);
   END IF;
@@ -339,13 +393,13 @@ END $$;
 
 -- A logged move to a state of rest: cancel, discard, force. The job is locked, and the move is declared.
 CREATE OR REPLACE FUNCTION detent.job_put_away(
-  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
+  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz, p_metadata text DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   n timestamptz := detent.job_now(j, t);
 BEGIN
-  PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n);
+  PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n, p_metadata);
   PERFORM detent.queue_leave(j);
   DELETE FROM detent.dead d WHERE d.job_id = j.id;
   UPDATE detent.job SET state = p_to, finished_at = n,
@@ -372,7 +426,7 @@ BEGIN
   DELETE FROM detent.dead d WHERE d.job_id = j.id;
   UPDATE detent.job
      SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
-         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL, cancel_undo = NULL
    WHERE id = j.id;
   PERFORM detent.queue_enter(j, n);
 END $$;

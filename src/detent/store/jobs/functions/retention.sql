@@ -181,6 +181,7 @@ BEGIN
     DELETE FROM detent.workflow_unread u WHERE u.job_id = ANY (p_ids);
     DELETE FROM detent.child_group g WHERE g.parent_id = ANY (p_ids);
     DELETE FROM detent.wake_request r WHERE r.job_id = ANY (p_ids);
+    DELETE FROM detent.tree_cancel c WHERE c.job_id = ANY (p_ids);
   END IF;
   IF EXISTS (SELECT 1 FROM detent.graph) THEN
     DELETE FROM detent.job_after a USING detent.graph_node n WHERE n.graph_id = ANY (p_ids) AND a.job_id = n.job_id;

@@ -73,6 +73,7 @@ CREATE TABLE detent_lifecycle (
 -- result_dropped_at  when the result was dropped because the task's result_ttl was over
 -- cost               tokens that the job takes from its task's limit when it starts; NULL is one
 -- parent_id          the workflow that has spawned it
+-- cancel_undo        false: the steps of the workflow are not undone, as the request for the cancel says
 CREATE TABLE detent_job (
   id                  INTEGER NOT NULL,
   tenant              TEXT    NOT NULL DEFAULT '',
@@ -110,6 +111,7 @@ CREATE TABLE detent_job (
   result_dropped_at   INTEGER,
   cost                INTEGER,
   parent_id           INTEGER,
+  cancel_undo         INTEGER,
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK ({{job.state_known}}),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = 'running') = (ended < attempt)),
@@ -1183,6 +1185,24 @@ CREATE TABLE detent_wake_request (
   CONSTRAINT wake_request_pkey PRIMARY KEY (n)
 ) STRICT;
 CREATE INDEX detent_wake_request_of_job ON detent_wake_request (job_id);
+
+-- Jobs that were cancelled, whose children are to be cancelled too: those from after_id on, up to until_id. The row goes when all
+-- of them have been looked at.
+-- root_id  the job with which the cancel began
+-- undo     whether the children undo their steps
+CREATE TABLE detent_tree_cancel (
+  n        INTEGER NOT NULL,
+  root_id  INTEGER NOT NULL,
+  job_id   INTEGER NOT NULL,
+  after_id INTEGER NOT NULL DEFAULT 0,
+  until_id INTEGER NOT NULL,
+  actor    TEXT    NOT NULL,
+  reason   TEXT    NOT NULL,
+  undo     INTEGER NOT NULL,
+  CONSTRAINT tree_cancel_pkey PRIMARY KEY (n)
+) STRICT;
+CREATE INDEX detent_tree_cancel_of_root ON detent_tree_cancel (root_id);
+CREATE INDEX detent_tree_cancel_of_job ON detent_tree_cancel (job_id);
 
 -- Children that a workflow has spawned together: the ids from first_id on. `failed` counts failed and cancelled ones, `dead`
 -- those in quarantine. A group is closed when all of its children were enqueued.

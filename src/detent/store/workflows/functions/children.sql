@@ -2,10 +2,11 @@
 -- takes:   the step as step_record_one does, with its version; the first id of the group and its size, which is an upper bound
 --          until the last portion; whether this is the last portion, and whether the children are detached; the place of this
 --          portion in the group, and how many children it has
--- gives:   first id and size of the group on record; `known` if its step is on record; `conflict` if the group has another size, with
+-- gives:   first id and size of the group on record; `known` if its step is on record; `cancel` if the
+--          parent is to be cancelled; `conflict` if the group has another size, with
 --          the tenant; the ids of children of this portion that are there already; or what was found instead of the holder
 -- locks:   the parent, until the transaction ends: a cancel comes before all of its children or after them
--- refuses: callers that are not the holder, a committed attempt, a parent that is to be cancelled
+-- refuses: callers that are not the holder, a committed attempt
 CREATE OR REPLACE FUNCTION detent.workflow_spawn_v1(
   p_job_id bigint, p_attempt integer, p_version integer, p_generation integer, p_path text, p_seq integer, p_kind text,
   p_value text, p_ran_us bigint, p_scope text, p_fingerprint text, p_flags integer, p_error text,
@@ -34,7 +35,7 @@ BEGIN
     first_id := coalesce(first_id, p_first_id);
     total := coalesce(total, p_total);
   ELSIF j.cancel_requested_at IS NOT NULL THEN
-    instead := 'a cancel was requested';
+    answer := 'cancel';
   ELSIF total <> p_total AND (NOT p_closed OR p_total > total OR EXISTS (
           SELECT 1 FROM detent.job k
            WHERE k.parent_id = p_job_id AND k.id >= workflow_spawn_v1.first_id + p_total

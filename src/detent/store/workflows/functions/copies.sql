@@ -54,7 +54,8 @@ BEGIN
     j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
     UPDATE detent.job k
        SET state = 'pending', spared = k.attempt, due_at = n, result = NULL, error = NULL, finished_at = NULL,
-           expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+           expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL,
+           cancel_undo = NULL
      WHERE k.id = p_job_id;
   END IF;
   j.due_at := n;

@@ -1,9 +1,11 @@
 -- undo_begin: record that the steps of a workflow are being undone.
 -- takes:   a job and its attempt, and why
--- gives:   what was found instead of the holder, or the cause on record
+-- gives:   what was found instead of the holder, or the cause on record; `waived` if a cancel was requested that undoes nothing
 -- locks:   the job
 -- refuses: callers that are not the holder, a committed attempt
-CREATE OR REPLACE FUNCTION detent.undo_begin_v1(p_job_id bigint, p_attempt integer, p_cause text, OUT instead text, OUT cause text)
+CREATE OR REPLACE FUNCTION detent.undo_begin_v1(
+  p_job_id bigint, p_attempt integer, p_cause text, OUT instead text, OUT cause text, OUT waived boolean
+)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -12,7 +14,8 @@ DECLARE
 BEGIN
   SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id FOR UPDATE;
   instead := detent.step_refused(j, p_attempt, t);
-  IF instead IS NULL THEN
+  waived := j.cancel_requested_at IS NOT NULL AND j.cancel_undo IS FALSE;
+  IF instead IS NULL AND NOT waived THEN
     UPDATE detent.workflow w
        SET undoing_since = coalesce(w.undoing_since, detent.job_now(j, t)), undo_cause = coalesce(w.undo_cause, p_cause)
      WHERE w.job_id = p_job_id RETURNING w.undo_cause INTO cause;

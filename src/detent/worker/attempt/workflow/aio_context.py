@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from detent.client.aio_threads import answer_of, on_one_thread
 from detent.client.transaction import AsyncOpenTx
+from detent.declare.signals import JobCancelled
 from detent.declare.task import Call
 from detent.declare.workflow import is_async
 from detent.errors import DetentError, ParkSwallowed
@@ -203,18 +204,15 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             self.run.start()
             try:
                 self.begin_again()
+                if self.cancelled and await asyncio.to_thread(self.begin_cancelled):
+                    self.run.start()
                 return await self._whole(function, arguments)
             except BaseException as error:
                 if not is_park(error):
                     raise
                 await self._park()
-            if not self.parked:
-                try:
-                    return await self._undo_cancelled(function, arguments)
-                except BaseException as error:
-                    if not is_park(error):
-                        raise
-                    await self._park()
+                if not self.parked:
+                    await self._park_cancelled()
             raise ParkAttempt from None
 
         return run
@@ -238,7 +236,12 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             if not self.run.replays_only:
                 if is_park(error) or not self.undoes(error):
                     raise
-                await asyncio.to_thread(self.begin_undo, error)
+                if not await asyncio.to_thread(self.begin_undo, error):
+                    raise
+                if self.cancelled:
+                    # Its worker waits for its end. An undo may take longer, so the next attempt undoes the steps.
+                    await self.drive(self.run.write_pending())
+                    raise self.run.suspend_before_undo() from None
                 failed = error
         await self._undo(function, arguments, reached)
         await asyncio.to_thread(self.end_undone, failed)
@@ -284,12 +287,13 @@ class AioWorkflowContext(BaseWorkflowContext, AioSurface):
             raise answer
         self.parked = not isinstance(answer, CancelFound)
 
-    async def _undo_cancelled(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Undo the steps of a workflow that was cancelled when it was about to park."""
-        cancelled = self.find_cancel()
-        await asyncio.to_thread(self.begin_undo, cancelled)
-        await self._undo(function, arguments)
-        self.end_undone(cancelled)
+    async def _park_cancelled(self) -> None:
+        """Have the next attempt undo the steps of a workflow that was cancelled when it was about to park."""
+        self.request_cancel()
+        if not await asyncio.to_thread(self.begin_undo, JobCancelled()):
+            raise JobCancelled
+        self.run.suspend_before_undo()
+        await self._park()
 
 
 async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

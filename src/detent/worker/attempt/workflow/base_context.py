@@ -48,6 +48,7 @@ class BaseWorkflowContext(AttemptContext):
     undo_of: int | None = None
     is_undone = False
     suspect = False
+    _ends_cancelled = False
 
     def __init__(
         self,
@@ -95,16 +96,20 @@ class BaseWorkflowContext(AttemptContext):
         is_last = used >= self._claimed.attempts_max or not self._task.options.retry.covers(error)
         return self.cancelled or is_last or isinstance(error, Fatal)
 
-    def begin_undo(self, error: BaseException) -> None:
-        """Record that the steps are being undone."""
+    def begin_undo(self, error: BaseException) -> bool:
+        """Record that the steps are being undone. Return False if whoever cancelled the workflow does not want that."""
         cause = _CANCELLED if self.cancelled else error_text(error)
         answer = self._store.undo_begin(self._claimed.job_id, self.attempt, cause)
         if isinstance(answer, DetentError):
             raise answer
+        if answer.waived:
+            self.event("cancelled without undoing its steps", level="warning")
+            return False
         self.run.cause = answer.cause
         self.run.stops_when_cancelled = False
         self.run.history.is_limited = False
         self.event("undoing the steps", level="warning")
+        return True
 
     @property
     def must_replay(self) -> bool:
@@ -122,11 +127,17 @@ class BaseWorkflowContext(AttemptContext):
         self.run.replay()
         self.__dict__.pop("random", None)
 
-    def find_cancel(self) -> JobCancelled:
-        """Note that a cancel was requested, and go on without waits; return the error with which the workflow ends."""
-        self.run.parking.clear()
-        self.request_cancel()
-        return JobCancelled()
+    def begin_cancelled(self) -> bool:
+        """Begin the undo of a workflow that was cancelled when it was pending; prepare a replay. Return whether its
+        steps are to be undone."""
+        assert self._task.workflow is not None
+        if not self.cancelled or self.run.cause is not None or not self.run.can_undo:
+            return False
+        if self._task.workflow.undo != "on_failure" or not self.begin_undo(JobCancelled()):
+            return False
+        self._cancelled = False
+        self.replay_again()
+        return True
 
     def begin_again(self) -> None:
         """Begin a new generation if all steps are undone and the job was retried; prepare a replay if they are not."""
@@ -141,6 +152,9 @@ class BaseWorkflowContext(AttemptContext):
         if error is not None:
             self.run.fatal = error
             raise error
+        if self._ends_cancelled:
+            self.request_cancel()
+            raise JobCancelled
         if self.undo_of is None:
             assert self.run.cause is not None
             if self.run.cause == _CANCELLED and not self.cancelled:
@@ -202,7 +216,10 @@ class BaseWorkflowContext(AttemptContext):
             self.run.cause = page.cause or "as requested"
         if page.payload is not None:
             self._payload = page.payload
-        if page.cancelled:
+        if page.cancelled and page.undoing and page.undo_of is None:
+            # Its function is replayed and must not stop before it has come to all of its steps.
+            self._ends_cancelled = True
+        elif page.cancelled:
             self.request_cancel()
 
     def why_in_doubt(self, begun: StepBegun | None, path: str) -> str | None:

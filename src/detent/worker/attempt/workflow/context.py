@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from detent.client.transaction import OpenTx
+from detent.declare.signals import JobCancelled
 from detent.declare.task import Call
 from detent.declare.workflow import StepCall
 from detent.errors import DetentError, InvalidInput, ParkSwallowed
@@ -136,18 +137,15 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             self.run.start()
             try:
                 self.begin_again()
+                if self.begin_cancelled():
+                    self.run.start()
                 return self._whole(function, arguments)
             except BaseException as error:
                 if not is_park(error):
                     raise
                 self._park()
-            if not self.parked:
-                try:
-                    return self._undo_cancelled(function, arguments)
-                except BaseException as error:
-                    if not is_park(error):
-                        raise
-                    self._park()
+                if not self.parked:
+                    self._park_cancelled()
             raise ParkAttempt from None
 
         return run
@@ -168,7 +166,12 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             if not self.run.replays_only:
                 if is_park(error) or not self.undoes(error):
                     raise
-                self.begin_undo(error)
+                if not self.begin_undo(error):
+                    raise
+                if self.cancelled:
+                    # Its worker waits for its end. An undo may take longer, so the next attempt undoes the steps.
+                    self.drive(self.run.write_pending())
+                    raise self.run.suspend_before_undo() from None
                 failed = error
         self._undo(function, arguments, reached)
         self.end_undone(failed)
@@ -201,9 +204,10 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             raise answer
         self.parked = not isinstance(answer, CancelFound)
 
-    def _undo_cancelled(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Undo the steps of a workflow that was cancelled when it was about to park."""
-        cancelled = self.find_cancel()
-        self.begin_undo(cancelled)
-        self._undo(function, arguments)
-        self.end_undone(cancelled)
+    def _park_cancelled(self) -> None:
+        """Have the next attempt undo the steps of a workflow that was cancelled when it was about to park."""
+        self.request_cancel()
+        if not self.begin_undo(JobCancelled()):
+            raise JobCancelled
+        self.run.suspend_before_undo()
+        self._park()
