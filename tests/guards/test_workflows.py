@@ -38,11 +38,14 @@ def test_records_are_append_only(store: Store, prompt: Prompt, table: str) -> No
 
 
 def test_a_signal_is_taken_once(store: Store, prompt: Prompt) -> None:
+    """By one step, and by one copy of it in each generation."""
     job_id = parked(store)
     prompt.refuses(
         "INSERT INTO {workflow_step} (job_id, generation, path, seq, kind, attempt, began_at, done_at, value, "
-        "signal_name, signal_seq) SELECT job_id, generation, 'again', seq, kind, 0, began_at, done_at, value, "
-        f"signal_name, signal_seq FROM {{workflow_step}} WHERE job_id = {job_id} AND signal_seq IS NOT NULL"
+        "signal_name, signal_seq) SELECT s.job_id, s.generation, p.path, s.seq, s.kind, 0, s.began_at, s.done_at, "
+        "s.value, s.signal_name, s.signal_seq FROM {workflow_step} s "
+        "CROSS JOIN (SELECT 'a copy' AS path UNION ALL SELECT 'another') p "
+        f"WHERE s.job_id = {job_id} AND s.signal_seq IS NOT NULL"
     )
 
 

@@ -104,7 +104,14 @@ def test_every_route_needs_a_valid_token(secured: Secured) -> None:
 def test_only_these_paths_are_public(secured: Secured) -> None:
     """S4: deny by default. A route outside of `/api/` that has data must be added to `public_paths`."""
     public = {path for path, methods in _routes(secured.http) for one in methods if is_public(one, _path(path, {}))}
-    assert public == {"/healthz", "/readyz", "/hooks/{name}", "/api/v1/session", "/api/v1/session/end"}
+    assert public == {
+        "/healthz",
+        "/readyz",
+        "/hooks/{name}",
+        "/hooks/signals/{token}",
+        "/api/v1/session",
+        "/api/v1/session/end",
+    }
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])

@@ -74,9 +74,10 @@ def test_constraints_and_indexes_of_one_name_say_the_same() -> None:
         on_postgres = {found[0]: found[1] for step in POSTGRES for found in pattern.findall(step.template)}
         shared = (on_sqlite.keys() & on_postgres.keys()) - SHORTER
         assert len(shared) > 10
-        # SQLite compares text by its bytes.
+        # SQLite compares text by its bytes, and puts no expression of an index into brackets.
         assert {name: on_sqlite[name].replace("detent_", "detent.") for name in shared} == {
-            name: on_postgres[name].replace(' COLLATE "C"', "") for name in shared
+            name: on_postgres[name].replace(' COLLATE "C"', "").replace("(CASE", "CASE").replace("END))", "END)")
+            for name in shared
         }
 
 

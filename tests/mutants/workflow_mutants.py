@@ -77,9 +77,10 @@ WORKFLOW_MUTANTS = (
         "a signal that was taken is taken again",
         (
             Edit(
-                _WAITS,
-                "AND s.signal_name = p_names[i] AND s.signal_seq = g.seq AND s.signal_seq IS NOT NULL)",
-                "AND false)",
+                "workflows/postgres_triggers.sql",
+                "DELETE FROM detent.workflow_unread u WHERE u.job_id = NEW.job_id AND u.name = NEW.signal_name "
+                "AND u.seq = NEW.signal_seq;",
+                "NULL;",
             ),
         ),
         ("contract/workflows/test_wait_look.py::test_two_signals_two_waits[postgres]",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.errors import JobEnded, KeyConflict, NotFound, WaitOver
+from detent.errors import JobEnded, KeyConflict, MailboxFull, NotFound, WaitOver
 from detent.model.records import Claimed
 from detent.model.workflow_records import NewSignal, Pending, SignalSent
 from detent.store.contract import Store
@@ -55,6 +55,12 @@ def test_a_wait_of_another_token_does_not_matter(store: Store) -> None:
     held = begin(store)
     assert look_bound(store, held, lasts=0).kind == "timeout"
     assert isinstance(redeem(store, held.job_id, token="token go#2~"), SignalSent)
+
+
+def test_a_full_mailbox(store: Store) -> None:
+    job_id = enqueue(store)
+    store.signal_send([NewSignal(job_id=job_id, name="n", payload="1", actor="bob") for _ in range(1000)])
+    refused(redeem(store, job_id), MailboxFull, job_id=job_id, unread=1000)
 
 
 def test_not_in_another_generation(store: Store, untouched: Untouched) -> None:

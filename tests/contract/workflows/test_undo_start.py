@@ -185,7 +185,7 @@ def test_a_workflow_that_undoes_its_steps_itself(store: Store) -> None:
 
 
 def test_a_retry_waits_for_the_undo_and_begins_a_new_generation(store: Store) -> None:
-    """After an undo, a retry would otherwise skip steps that were undone."""
+    """After an undo, a retry would otherwise pass over steps that were undone."""
     job_id = ended(store, "quarantined")
     undo_id = started(undo(store, job_id))
     refused(store.job_retry([job_id], "ana")[0], BeingUndone, job_id=job_id, undo_id=undo_id)

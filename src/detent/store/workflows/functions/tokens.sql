@@ -4,7 +4,7 @@
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.signal_key_v1() RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 BEGIN
   RETURN (SELECT k.secret FROM detent.signal_key k WHERE k.n = 1);
 END $$;
