@@ -13,7 +13,9 @@ export function useWorkflow(id: string): Workflow | undefined {
   // The newest workflow up to this id is this job, or the job is no workflow. To ask for it by its id would be an error.
   const newest = useRead("/workflows", { limit: 1, after: String(BigInt(id) + 1n) }).data?.items[0];
   const isOne = newest?.id === id;
-  const whole = useRead("/workflows/{job_id}", {}, { parts: { job_id: id }, enabled: isOne }).data;
+  // The end of the job that undoes it is no change of this one.
+  const every = newest?.undone_by && !newest.undone_at ? 1 : undefined;
+  const whole = useRead("/workflows/{job_id}", {}, { parts: { job_id: id }, enabled: isOne, every }).data;
   return isOne ? (whole ?? newest) : undefined;
 }
 
