@@ -35,7 +35,7 @@ _LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND 
 _LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
 _GIVE_KEY_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id = ?"
 _NOT_DEAD = "DELETE FROM detent_dead WHERE job_id = ?"
-_DEAD = "DELETE FROM detent_dead WHERE job_id = ?"
+_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, 'forced', ?)"
 # Those that are spawned after a retry have larger ids.
 _CANCEL_TREE = """
 INSERT INTO detent_tree_cancel (root_id, job_id, until_id, actor, reason, undo)
