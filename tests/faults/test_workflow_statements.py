@@ -20,8 +20,8 @@ from detent.testing.stores import plain_connection, row_violations
 from tests.faults.trap import killed_at
 from tests.faults.workflow_lives import LEASE, LIVES, Calls, Life, declare, steps_of
 
-KILLS = 3
-STATEMENTS = 700
+KILLS = 2
+STATEMENTS = 1000
 """About how many statements all lives together take."""
 
 
@@ -31,7 +31,8 @@ def calls(tmp_path: Path) -> Calls:
 
 
 @pytest.fixture
-def harness(store_url: str, calls: Calls) -> Iterator[Harness]:
+def harness(store_url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
+    monkeypatch.setattr("detent.workflow.child_operations._PORTION", 7)  # a group of children comes in four
     with closing(plain_connection(store_url)) as connection:
         connection.execute("CREATE TABLE booked (job_id bigint NOT NULL, amount bigint NOT NULL)")
         connection.commit()
@@ -52,13 +53,14 @@ def booked(harness: Harness, job: Job[Any]) -> list[int]:
 
 def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], where: str) -> None:
     """The workflow came to its end; what is on record was done; a kill repeats at most what it cut short."""
-    assert job.refresh().state == "succeeded", (where, job)
-    assert job.result == life.result, where
+    assert job.refresh().state == life.state, (where, job, job.error)
+    if life.state == "succeeded":
+        assert job.result == life.result, where
     noted = calls.of(job.id)
     assert [noted[word] for word in life.once] == [1] * len(life.once), (where, noted)
     for word in life.often:
         assert len(calls.keys(job.id, word)) <= 1, where
-    most = TALLY.get(life.body, len(life.often) + len(life.once)) + (8 if life.body == "gather" else 1)
+    most = TALLY.get(life.body, len(life.often) + len(life.once)) + UNRECORDED.get(life.body, 1)
     assert sum(noted.values()) <= most, (where, noted)
     assert booked(harness, job) == list(life.booked), where
     if life.undone:
@@ -72,6 +74,9 @@ def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], where: str)
 
 TALLY = {"gather": 9, "tries": 3, "order": 6, "generations": 3}
 """How many calls a workflow makes without kills, if it is not one for each word."""
+UNRECORDED = {"gather": 8, "branches": 2, "caught": 2}
+"""How many calls a kill can repeat, if it is not one: steps at the same time, and an error that the function has caught
+together with the next step."""
 
 
 def settle(harness: Harness, lives: list[tuple[Life, Job[Any]]]) -> None:
@@ -87,7 +92,7 @@ def settle(harness: Harness, lives: list[tuple[Life, Job[Any]]]) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", LIVES)
 def test_a_worker_is_killed_at_every_statement(harness: Harness, calls: Calls, whole: bool, name: str) -> None:
-    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19, F20: wherever a worker died, others bring the workflow
+    """F1 to F3, F5, F6, F8 to F10, F13 to F16, F18 to F21: wherever a worker died, others bring the workflow
     to the same end. A recorded step is not repeated, a transaction happens once, and no signal or child is lost."""
     if not whole:
         pytest.skip("part of make faults")
@@ -116,7 +121,7 @@ def calls_of_recorded(harness: Harness, calls: Calls, life: Life, job: Job[Any])
 
 @pytest.mark.timeout(600)
 def test_a_worker_is_killed_at_some_statements(harness: Harness, calls: Calls, whole: bool) -> None:
-    """F1, F2, F3, F5, F6, F8, F9, F10, F14, F15, F16, F18, F19, F20: the same for all workflows at once."""
+    """F1 to F3, F5, F6, F8 to F10, F13 to F16, F18 to F21: the same for all workflows at once."""
     seed = secrets.randbelow(1_000_000)
     chance = random.Random(seed)
     for _ in range(KILLS):

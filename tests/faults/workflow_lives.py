@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from detent.declare.workflow_context import AsyncWorkflowContext, WorkflowContex
 from detent.errors import InvalidTransition, JobEnded, WaitTimeout
 from detent.model.workflow_records import StepRow
 from detent.testing.harness import Harness
+from detent.testing.stores import plain_connection
 
 __all__ = ["LIVES", "Calls", "Life", "declare", "steps_of"]
 
@@ -61,7 +62,7 @@ class Life:
     """`body` is the name of the workflow; `live` is what happens from outside; `result` what it returns at the end;
     `once` the words that are noted exactly once, `often` those that a kill may repeat; `booked` the rows that its
     transactions leave. `turns` is by how many seconds `live` turns the clock. `undone`: its steps are undone, in this
-    order."""
+    order. `state` is that of the job at the end."""
 
     body: str
     result: Any
@@ -72,6 +73,7 @@ class Life:
     booked: tuple[int, ...] = ()
     paths: tuple[str, ...] = field(default=())
     undone: tuple[str, ...] = ()
+    state: str = "succeeded"
 
 
 def steps_of(harness: Harness, job: Job[Any]) -> dict[str, StepRow]:
@@ -149,7 +151,8 @@ def undo(harness: Harness, job: Job[Any]) -> None:
     harness.work()
 
 
-SCOPES = ("left", "right", "sleep")
+UNDONE = ("reserve~undo", "charge~undo", "book~undo", "~undone")
+LAZY = tuple(f"add:{n}" for n in range(5))
 LIVES = {
     "a step is repeated under its key": Life("plain", ["a", "b"], work, often=("a", "b"), paths=("a", "b")),
     "a step that is done once, with a probe": Life("probed", "paid", work, once=("charge",)),
@@ -174,6 +177,22 @@ LIVES = {
         "bought", "bought", undo, often=("a", "b", "undo-a", "undo-b"), paths=("a", "s"), undone=("s/b", "a")
     ),
     "a caught error": Life("caught", "told", sleeps(61), 61, often=("declined", "tell")),
+    "steps that are undone": Life(
+        "undone",
+        None,
+        sleeps(61),
+        61,
+        often=("reserve", "charge", "refund", "release"),
+        booked=(-1, 1),
+        paths=("reserve", "charge", "book", "sleep", *UNDONE),
+        state="quarantined",
+    ),
+    "a step that is done once, and a person decides": Life("asked", "paid", repair, often=("charge",)),
+    "lazy steps": Life("lazy", 10, sleeps(61), 61, often=("close",), paths=(*LAZY, "close", "sleep")),
+    "a child or a time-out": Life("race", "child rendered", sleeps(61), 61),
+    "async waits": Life("agent", ["yes", "done"], sends("decision", "yes"), often=("think",)),
+    "a value that cannot be recorded": Life("large", None, work, often=("read",), state="quarantined"),
+    "a park that is swallowed": Life("deaf", None, work, state="quarantined"),
 }
 
 
@@ -345,3 +364,64 @@ def declare(harness: Harness, calls: Calls) -> None:
             ctx.step("tell", note, ctx, "tell")
         ctx.sleep(60)
         return "told"
+
+    @app.workflow(name="undone", retry=PATIENT)
+    def undone(ctx: WorkflowContext) -> None:
+        ctx.step(Step("reserve", undo=lambda _: note(ctx, "release")), note, ctx, "reserve")
+        ctx.step(Step("charge", undo=lambda _: note(ctx, "refund"), retry=PATIENT), note, ctx, "charge")
+        ctx.transact(Step("book", undo=lambda _: unbook(ctx)), book, ctx.job_id, 1)
+        ctx.sleep(60)
+        raise Fatal("no lorry")
+
+    def unbook(ctx: WorkflowContext) -> None:
+        """Take back what was booked, once: its key is that of the step."""
+        with closing(plain_connection(harness.url)) as connection:
+            known = f"SELECT 1 FROM booked WHERE job_id = {ctx.job_id} AND amount = -1"
+            if connection.execute(known).fetchone() is None:
+                connection.execute(f"INSERT INTO booked (job_id, amount) VALUES ({ctx.job_id}, -1)")
+            connection.commit()
+
+    @app.workflow(name="asked", retry=PATIENT, undo="on_request")
+    def asked(ctx: WorkflowContext) -> str:
+        return ctx.step(Step("charge", once=True), charge, ctx, "charge")
+
+    @app.workflow(name="lazy", retry=PATIENT)
+    def lazy(ctx: WorkflowContext) -> int:
+        total = sum(ctx.step(Step("add", key=n, lazy=True), int, n) for n in range(5))
+        ctx.step("close", note, ctx, "close")
+        ctx.sleep(60)
+        return total
+
+    @app.task(name="slow", retry=PATIENT)
+    def slow(ctx: Context) -> str:
+        return "rendered"
+
+    @app.workflow(name="race", retry=PATIENT)
+    def race(ctx: WorkflowContext) -> str:
+        child = ctx.spawn(slow.call())
+        found = ctx.first(ctx.on("no", str), ctx.ended(child), timeout=10**6)
+        ctx.sleep(60)
+        return f"child {found.value}"
+
+    @app.workflow(name="agent", retry=PATIENT)
+    async def agent(ctx: AsyncWorkflowContext) -> list[str]:
+        async def decide() -> str:
+            return await ctx.wait_for("decision", str)
+
+        async def think() -> str:
+            await ctx.step("think", anote, ctx, "think")
+            child = await ctx.spawn(slow.call())
+            await ctx.join(child)
+            return "done"
+
+        return list(await asyncio.gather(decide(), think()))
+
+    @app.workflow(name="large", retry=PATIENT)
+    def large(ctx: WorkflowContext) -> None:
+        ctx.step("read", lambda: note(ctx, "read") * 100_000)
+
+    @app.workflow(name="deaf", retry=PATIENT)
+    def deaf(ctx: WorkflowContext) -> str:
+        with suppress(BaseException):
+            ctx.wait_for("never")
+        return "swallowed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent import Detent, Retry
+from detent import Detent, Fatal, Retry
 from detent.declare.workflow import Step
 from detent.declare.workflow_context import AsyncWorkflowContext, WorkflowContext
 from detent.errors import InvalidInput
@@ -294,3 +294,37 @@ def test_the_children_of_a_cancelled_workflow_undo_their_steps_too(harness: Harn
     assert sorted(one.state for one in app.jobs.list(task="child")) == ["cancelled", "pending"], states
     assert job.why() == "it was cancelled (cancel by ann: sold out)"
     assert harness.store.verify() == []
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+def test_a_crash_after_the_last_undo_does_not_begin_anew(harness: Harness, app: Detent, is_async: bool) -> None:
+    """F20: the steps are undone, and the attempt that did so could not say it any more. The next one says it. Only a
+    retry by a person begins the workflow again."""
+
+    async def undo(word: str) -> None:
+        note(f"undo {word}")
+
+    if is_async:
+
+        @app.workflow(name="order", retry=Retry(2, base=1))
+        async def aorder(ctx: AsyncWorkflowContext) -> None:
+            await ctx.step(Step("reserve", undo=undo), anote, "reserve")
+            raise Fatal("no lorry")
+
+    else:
+
+        @app.workflow(name="order", retry=Retry(2, base=1))
+        def order(ctx: WorkflowContext) -> None:
+            ctx.step(Step("reserve", undo=lambda word: note(f"undo {word}")), note, "reserve")
+            raise Fatal("no lorry")
+
+    job = app.enqueue(app.find_task("order").call())
+    harness.crash(job, "recorded ~undone")
+    harness.work(skip=True)
+    assert calls == ["reserve", "undo reserve"]
+    assert (job.refresh().state, harness.app.workflows.get(job.id).generation) == ("quarantined", 1)
+    assert [one.outcome for one in job.executions()] == ["expired", "error"]
+    job.retry(actor="ann")
+    harness.work(skip=True)
+    assert calls == ["reserve", "undo reserve"] * 2
+    assert harness.app.workflows.get(job.id).generation == 2

@@ -24,6 +24,7 @@ from detent.model.stream_records import STREAM
 from detent.model.workflow_records import NewStep, StepBegun, StepRecorded, WorkflowHistory
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store, Verbs
+from detent.store.workflows.rules import UNDONE
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.event_sink import EventSink
 from detent.workflow.branch import inside_step
@@ -140,12 +141,21 @@ class BaseWorkflowContext(AttemptContext):
         return True
 
     def begin_again(self) -> None:
-        """Begin a new generation if all steps are undone and the job was retried; prepare a replay if they are not."""
-        if self.is_undone and self.undo_of is None:
+        """Begin a new generation if all steps are undone and the job was retried. Otherwise, if steps are being undone,
+        prepare a replay: also after a crash of the attempt that undid the last of them, which is to end as undone."""
+        if self.is_undone and self.undo_of is None and self._is_retried_since_undone():
             self.run.continues_with = self.payload
             raise self.run.suspend(PendingWait((), None, "its next generation"))
         if self.run.cause is not None:
             self.run.replay()
+
+    def _is_retried_since_undone(self) -> bool:
+        """Whether a person has sent the job through again after its steps were undone."""
+        row = self.run.history.find(UNDONE)
+        return row is None or any(
+            line.to_state == "pending" and line.trigger in ("force", "retry", "settle") and line.attempt >= row.attempt
+            for line in self._store.transitions("job", str(self._claimed.job_id))
+        )
 
     def end_undone(self, error: BaseException | None) -> None:
         """Raise what the workflow ends with after its steps were undone. A job that was made for the undo succeeds."""
