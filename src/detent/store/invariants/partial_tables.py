@@ -26,7 +26,7 @@ _UNBOUND_MAX = 100
 
 _OF_JOB = (
     *("execution", "event", "waiting", "dead", "ops_run", "workflow", "workflow_step", "workflow_step_begun"),
-    *("workflow_wait", "workflow_signal", "workflow_unread"),
+    *("workflow_wait", "workflow_signal", "workflow_unread", "tree_cancel"),
 )
 _READY = """
   FROM detent.ready WHERE (lane_id, ready_at, job_id) > (%(lane)s, %(at)s, %(job)s)
