@@ -336,8 +336,8 @@ MUTANTS = (
         "a logged move without its line",
         (
             Edit(
-                "jobs/sqlite_moves.py",
-                "at = self._log(job, to_state, trigger, actor, reason, now)",
+                "jobs/sqlite_cancels.py",
+                "at = self._log(job, to_state, trigger, actor, reason, now, metadata)",
                 "at = max(now, job.last_at)",
             ),
         ),
@@ -350,7 +350,7 @@ MUTANTS = (
         (
             Edit(
                 "jobs/functions/moves.sql",
-                "PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n);",
+                "PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n, p_metadata);",
                 "",
             ),
         ),
