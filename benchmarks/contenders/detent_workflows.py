@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from benchmarks.contenders import board, detent, program
 from benchmarks.contenders.detent import app
@@ -131,7 +132,7 @@ def long(ctx: WorkflowContext, count: int) -> None:
 def enqueued(calls: Iterator[Call[None]]) -> list[int]:
     """The ids of these, sent a thousand a call."""
     ids: list[int] = []
-    while portion := [call for call, _ in zip(calls, range(BULK), strict=False)]:
+    while portion := list(islice(calls, BULK)):
         ids += [job.id for job in app.enqueue_many(portion)]
     return ids
 

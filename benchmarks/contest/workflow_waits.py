@@ -172,13 +172,13 @@ def long_history(arena: Arena, size: Size) -> Values:
         arena.run("wake-long", job_id)
         arena.wait_for(2, tree)
         more = max(0.0, tree.peak_of_child() - before)
-    return {"growth": growth, "replay_ms": _replayed(arena.url, job_id), "replay_mb": more}
+    return {"growth": growth, "replay_ms": _replayed(arena.url, job_id, count), "replay_mb": more}
 
 
-def _replayed(url: str, job_id: int) -> float:
+def _replayed(url: str, job_id: int, count: int) -> float:
     """Milliseconds from the claim of the second attempt to its first new step."""
     with closing(Detent(url)) as app:
         job = app.jobs.get(job_id)
         claimed = next(one.leased_at for one in job.executions() if one.attempt == 2)
-        reached = next(one.began_at for one in job.steps() if one.path == "after")
+        reached = next(one.began_at for one in job.steps(after=str(count)) if one.path == "after")
     return 1e3 * (reached - claimed).total_seconds()
