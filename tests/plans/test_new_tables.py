@@ -10,11 +10,15 @@ from contextlib import closing
 from typing import Any
 
 from detent.model.limit_records import NewLimit
+from detent.store.contract import Store, Verbs
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.contract.jobs.sample_jobs import claim, enqueue, finish
+from tests.contract.workflows.sample_workflows import is_recorded, step
 
 MANY = 200
+SOME = 20
+TABLES = ("job", "workflow", "workflow_step", "lease")
 TASK = "mail.send"
 _CLAIM = f"SELECT count(*) FROM detent.job_claim_v2(%s, 'w', NULL, '{{{TASK}}}', {MANY}, 30)"
 _LANE = f"SELECT detent.lane_of('default', '{TASK}', '', 0::smallint, %s)"
@@ -59,3 +63,33 @@ def test_the_lane_of_a_key_is_found_without_reading_those_of_other_keys(postgres
             connection.execute(_LANE, (f"key {number}",))
         assert read_in_transaction(connection, ["lane"]) <= 10 * MANY
         connection.rollback()
+
+
+def test_a_group_of_steps_reads_no_other_workflow(postgres_ready_url: str) -> None:
+    """J12: a table that was analysed while it was empty has one row, for all that a plan knows. Recording the first steps
+    of some workflows read all workflows that had begun, once for each step: 1,000 workflows a second, and fewer the more
+    there were."""
+    with closing(plain_connection(postgres_ready_url)) as old, closing(open_store(postgres_ready_url)) as store:
+        old.autocommit = True
+        old.execute("VACUUM ANALYZE")
+        old.autocommit = False
+        verbs = store.on(old)
+        _record_some(store, verbs, 3)
+        old.commit()
+        for _ in range(10):
+            _record_some(store, store, MANY // 10)
+        read_in_transaction(old, TABLES)
+        old.commit()
+        _record_some(store, verbs, SOME)
+        assert read_in_transaction(old, TABLES) <= 15 * SOME
+        old.rollback()
+
+
+def _record_some(store: Store, verbs: Verbs, count: int) -> None:
+    """Let that many new workflows record two steps each, in two groups."""
+    for _ in range(count):
+        enqueue(store)
+    held = claim(store, limit=count)
+    for path in ("a", "b"):
+        answers = verbs.step_record([step(one, path) for one in held])
+        assert all(is_recorded(answer).created for answer in answers)

@@ -259,16 +259,20 @@ BEGIN
           began_at, done_at, value, error)
         SELECT u.id, w.generation, u.path, u.seq, coalesce(u.kind, p_kinds[1]), coalesce(u.scope, p_scopes[1]), j.attempt,
                u.fingerprint, coalesce(u.flags, p_flags[1]) & 1 <> 0, coalesce(u.flags, p_flags[1]) & 2 <> 0,
-               coalesce(u.flags, p_flags[1]) & 4 <> 0, n.at - coalesce(u.ran_us, p_ran_us[1]) * interval '1 microsecond',
-               n.at, u.value, u.error
+               coalesce(u.flags, p_flags[1]) & 4 <> 0, j.at - coalesce(u.ran_us, p_ran_us[1]) * interval '1 microsecond',
+               j.at, u.value, u.error
           FROM unnest(p_ids, p_attempts, p_generations, p_paths, p_seqs, p_kinds, p_values, p_ran_us, p_scopes,
                       p_fingerprints, p_flags, p_errors) WITH ORDINALITY
             AS u (id, attempt, generation, path, seq, kind, value, ran_us, scope, fingerprint, flags, error, ord)
-          JOIN detent.job j ON j.id = u.id AND j.attempt = coalesce(u.attempt, p_attempts[1])
-          JOIN detent.workflow w ON w.job_id = u.id AND w.generation = coalesce(u.generation, p_generations[1]) AND w.version > 0
-         CROSS JOIN LATERAL (SELECT greatest(t, j.leased_at, j.started_at, j.cancel_requested_at) AS at) n
-         WHERE j.state = 'running' AND j.committed_at IS NULL
-           AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t
+         -- OFFSET 0: each item looks for its own rows, whatever was known of the tables when the plan was made.
+         CROSS JOIN LATERAL (SELECT k.attempt, k.lease_id, greatest(t, k.leased_at, k.started_at, k.cancel_requested_at) AS at
+                               FROM detent.job k
+                              WHERE k.id = u.id AND k.attempt = coalesce(u.attempt, p_attempts[1]) AND k.state = 'running'
+                                AND k.committed_at IS NULL OFFSET 0) j
+         CROSS JOIN LATERAL (SELECT f.generation FROM detent.workflow f
+                              WHERE f.job_id = u.id AND f.generation = coalesce(u.generation, p_generations[1])
+                                AND f.version > 0 OFFSET 0) w
+         WHERE (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t
          ORDER BY u.id, u.path, u.ord
         ON CONFLICT DO NOTHING
       RETURNING job_id, generation, path, attempt, done_at
@@ -285,19 +289,7 @@ BEGIN
     m_paths := m_paths || part.paths;
     m_tries := m_tries || part.tries;
     EXIT WHEN round = 2;
-    begun := 0;
-    FOR part IN
-      SELECT DISTINCT ON (u.id) u.id, coalesce(u.version, p_versions[1]) AS version,
-             coalesce(u.generation, p_generations[1]) AS generation
-        FROM unnest(p_ids, p_attempts, p_versions, p_generations) WITH ORDINALITY AS u (id, attempt, version, generation, ord)
-        JOIN detent.job j ON j.id = u.id
-       WHERE detent.step_refused(j, coalesce(u.attempt, p_attempts[1]), t) IS NULL
-         AND NOT EXISTS (SELECT 1 FROM detent.workflow w WHERE w.job_id = u.id AND w.version > 0)
-       ORDER BY u.id, u.ord
-    LOOP
-      PERFORM detent.workflow_begin(part.id, part.version, part.generation);
-      begun := begun + 1;
-    END LOOP;
+    begun := detent.workflows_begin(p_ids, p_attempts, p_versions, p_generations, t);
     EXIT WHEN begun = 0;
   END LOOP;
   ord := 0;
@@ -322,9 +314,10 @@ BEGIN
            SELECT coalesce(u.generation, p_generations[1]) AS generation, coalesce(u.attempt, p_attempts[1]) AS attempt) g
           LEFT JOIN unnest(m_ids, m_gens, m_paths, m_tries) AS m (id, generation, path, attempt)
             ON m.id = u.id AND m.generation = g.generation AND m.path = u.path AND m.attempt = g.attempt) a
-      LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = a.id) j ON true
-      LEFT JOIN detent.workflow w ON w.job_id = a.id
-      LEFT JOIN detent.workflow_step s ON s.job_id = a.id AND s.generation = a.generation AND s.path = a.path
+      LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = a.id OFFSET 0) j ON true
+      LEFT JOIN LATERAL (SELECT f.generation FROM detent.workflow f WHERE f.job_id = a.id OFFSET 0) w ON true
+      LEFT JOIN LATERAL (SELECT x.* FROM detent.workflow_step x
+                          WHERE x.job_id = a.id AND x.generation = a.generation AND x.path = a.path OFFSET 0) s ON true
      WHERE NOT a.is_new OR s.done_at IS DISTINCT FROM t
      ORDER BY a.ord;
 END $$;
@@ -354,6 +347,41 @@ BEGIN
     UPDATE detent.workflow SET version = p_version WHERE job_id = p_job_id;
   END IF;
   RETURN w.generation;
+END $$;
+
+-- The same for many workflows at once, of which the callers may add to the record; one element in an array is for all. Gives how
+-- many have begun now.
+CREATE OR REPLACE FUNCTION detent.workflows_begin(
+  p_ids bigint[], p_attempts integer[], p_versions integer[], p_generations integer[], t timestamptz
+) RETURNS integer
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  made integer;
+BEGIN
+  WITH asked AS (
+    SELECT DISTINCT ON (u.id) u.id, coalesce(u.version, p_versions[1]) AS version,
+           coalesce(u.generation, p_generations[1]) AS generation, j.parent_id, w.version AS known
+      FROM unnest(p_ids, p_attempts, p_versions, p_generations) WITH ORDINALITY AS u (id, attempt, version, generation, ord)
+     CROSS JOIN LATERAL (SELECT k.parent_id FROM detent.job k
+                          WHERE k.id = u.id AND detent.step_refused(k, coalesce(u.attempt, p_attempts[1]), t) IS NULL OFFSET 0) j
+      LEFT JOIN LATERAL (SELECT f.version FROM detent.workflow f WHERE f.job_id = u.id OFFSET 0) w ON true
+     WHERE coalesce(w.version, 0) = 0
+     ORDER BY u.id, u.ord
+  ), new AS (
+    INSERT INTO detent.workflow (job_id, version, generation, root_id, depth)
+      SELECT a.id, a.version, a.generation, coalesce(p.root_id, a.parent_id, a.id),
+             CASE WHEN a.parent_id IS NULL THEN 0 ELSE coalesce(p.depth, 0) + 1 END
+        FROM asked a
+        LEFT JOIN LATERAL (SELECT f.root_id, f.depth FROM detent.workflow f WHERE f.job_id = a.parent_id OFFSET 0) p ON true
+       WHERE a.known IS NULL
+      ON CONFLICT (job_id) DO NOTHING
+  ), old AS (
+    UPDATE detent.workflow f SET version = a.version
+      FROM asked a
+     WHERE f.job_id = ANY (ARRAY(SELECT x.id FROM asked x WHERE x.known = 0)) AND f.job_id = a.id AND a.version > 0
+  )
+  SELECT count(*) INTO made FROM asked;
+  RETURN made;
 END $$;
 
 -- Record a step of a job that the caller has locked, unless it is on record; give the step on record, and a row of nulls if it is
