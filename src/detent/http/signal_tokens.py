@@ -36,6 +36,7 @@ _FORM = "application/x-www-form-urlencoded"
 _LETTERS_PER_BYTE = 3
 """A form may need as many letters for a byte."""
 _EXTRA = 1024
+_FIELDS_MAX = 10
 _HEADERS = {
     "Cache-Control": "no-store",
     # With `no-referrer`, browsers hide the origin of a form, and it would be refused as one of another site.
@@ -110,8 +111,7 @@ class SignalTokens:
             parts.append(part)
         text = b"".join(parts)
         if kind == _FORM:
-            given = parse_qs(text.decode(errors="replace"), keep_blank_values=True, max_num_fields=10)
-            text = given.get("payload", [""])[-1].encode()
+            text = _field_of(text.decode(errors="replace")).encode()
         if not text.strip():
             return _Payload(None)
         try:
@@ -143,6 +143,16 @@ class _Payload(msgspec.Struct, frozen=True):
     """A payload, which may be null."""
 
     value: Any
+
+
+def _field_of(form: str) -> str:
+    """Return the field `payload` of a form. `InvalidPayload`."""
+    try:
+        fields = parse_qs(form, keep_blank_values=True, max_num_fields=_FIELDS_MAX)
+    except ValueError:
+        found = f"a form of more than {_FIELDS_MAX} fields"
+        raise InvalidPayload("payload", found, f"at most {_FIELDS_MAX}, one of them named payload") from None
+    return fields.get("payload", [""])[-1]
 
 
 def _wants_page(request: Request) -> bool:
