@@ -117,6 +117,23 @@ def test_what_is_running_or_has_succeeded_is_refused(store: Store, untouched: Un
         assert ("cancel it first" if found == "running" else "fork it") in str(error)
 
 
+def test_a_requested_cancel_comes_first(store: Store, untouched: Untouched) -> None:
+    """F20: it would have been cancelled in its next generation, and the repeated steps would never have been undone."""
+    held = begin(store)
+    record(store, held, "a", undo=True)
+    park(store, held, signal())
+    store.job_cancel([held.job_id], "bob")
+    with untouched():
+        error = refused(rewind(store, held.job_id, "a", force=True), CopyRefused, job_id=held.job_id, step="a")
+        assert "wait until it is cancelled" in str(error)
+    held = claim_one(store)
+    store.undo_begin(held.job_id, held.attempt, "it was cancelled")
+    abort(store, held, fatal=True)
+    assert state(store, held.job_id) == "quarantined"
+    assert rewind(store, held.job_id, "a") == Rewound(held.job_id, 2, 0, 1, 0)
+    assert job(store, held.job_id).cancel_requested_at is None
+
+
 def test_no_such_job_no_record_and_no_such_step(store: Store, untouched: Untouched) -> None:
     job_id = begin(store).job_id
     store.job_cancel([job_id], "bob")

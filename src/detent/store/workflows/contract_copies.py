@@ -27,9 +27,10 @@ class WorkflowCopyVerbs(Protocol):
         again, in their order, with this actor and reason. Waits that have not ended get their time limits anew. No such
         job: `NotFound`.
 
-        `CopyRefused`: it is running, or has succeeded; no such step on record; a transaction or a step that happens
-        once would be repeated, and `force` is not set; a kept step was undone; children were spawned before the step
-        and joined after it, or have not ended and would be spawned again.
+        `CopyRefused`: it is running, or has succeeded; a cancel was requested, and its steps are undone first; no such
+        step on record; a transaction or a step that happens once would be repeated, and `force` is not set; a kept step
+        was undone; children were spawned before the step and joined after it, or have not ended and would be spawned
+        again.
         """
         ...
 

@@ -16,6 +16,7 @@ __all__ = ["LAST", "NAMES_MAX", "REPLACEABLE", "Why", "refused", "repeated_steps
 Why = Literal[
     "running",
     "succeeded",
+    "being cancelled",
     "undo",
     "being undone",
     "nothing",
@@ -51,6 +52,8 @@ def _sentence(why: Why, names: str) -> str:
             return "it is running; cancel it first, or fork it"
         case "succeeded":
             return "it has succeeded, and that is final; fork it instead"
+        case "being cancelled":
+            return "a cancel was requested, and its steps are undone first; wait until it is cancelled"
         case "undo":
             return "it undoes the steps of another job; use that one"
         case "being undone":

@@ -164,6 +164,9 @@ class SqliteCopies(SqliteSteps, SqliteMoves):
             return NotFound("job", str(item.job_id))
         if job.state != "pending" and "rewind" not in (way.trigger for way in JOB.between(job.state, "pending")):
             return refused(job.id, "rewound", item.to, "running" if job.state == "running" else "succeeded", ())
+        if job.state == "pending" and job.cancel_requested_at is not None:
+            # The steps that the next generation repeats would never be undone.
+            return refused(job.id, "rewound", item.to, "being cancelled", ())
         found = self._record_of(item.job_id)
         if found is None:
             return refused(item.job_id, "rewound", item.to, "nothing", ())

@@ -4,7 +4,7 @@
 -- gives:   the state it was found in (null if there is no such job); why it was refused (its state if that is why), with the steps that
 --          are the reason; or the new generation, how many steps were kept and repeated, and how many signals were put back
 -- locks:   the job, with its ready or waiting row first
--- refuses: what is running or has succeeded, and what copy_refused says
+-- refuses: what is running or has succeeded, what is pending and is to be cancelled, and what copy_refused says
 CREATE OR REPLACE FUNCTION detent.workflow_rewind_v1(
   p_job_id bigint, p_to text, p_force boolean, p_actor text, p_reason text, p_seed text, p_metadata text,
   p_notify boolean DEFAULT true
@@ -22,6 +22,11 @@ BEGIN
   SELECT f.* INTO w FROM detent.workflow f WHERE f.job_id = p_job_id;
   IF j.id IS NULL OR j.state <> 'pending' AND NOT detent.is_job_move('rewind', j.state, 'pending') THEN
     why := j.state;
+    RETURN NEXT;
+    RETURN;
+  ELSIF j.state = 'pending' AND j.cancel_requested_at IS NOT NULL THEN
+    -- The steps that the next generation repeats would never be undone.
+    why := 'being cancelled';
     RETURN NEXT;
     RETURN;
   END IF;
