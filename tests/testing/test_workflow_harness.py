@@ -67,6 +67,25 @@ def test_a_workflow_that_waits_for_a_signal_stays_parked(detent: Harness) -> Non
     assert job.refresh().result == "yes"
 
 
+def test_the_whole_tree_is_cancelled_at_once(detent: Harness) -> None:
+    """On PostgreSQL, only the first level was: a step leaves the next level to another one."""
+
+    @detent.app.workflow(name="leaf")
+    def leaf(ctx: WorkflowContext) -> Any:
+        return ctx.wait_for("never")
+
+    @detent.app.workflow(name="branch")
+    def branch(ctx: WorkflowContext, depth: int) -> Any:
+        return ctx.join(ctx.spawn(branch.call(depth=depth - 1) if depth else leaf.call()))
+
+    job = branch.enqueue(depth=3)
+    detent.work()
+    job.cancel()
+    detent.work()
+    nodes = job.tree().nodes
+    assert ([one.state for one in nodes], len(nodes)) == (["cancelled"] * 5, 5)
+
+
 def test_a_workflow_that_never_ends_is_refused(detent: Harness) -> None:
     @detent.app.workflow(name="watch")
     def watch(ctx: WorkflowContext) -> None:

@@ -186,7 +186,7 @@ class Harness:
         self.store.lease_reap(_BATCH)
         self.store.job_expire(_BATCH)
         self.store.workflow_wake(_BATCH)
-        while self.store.tree_cancel_step(_BATCH) >= _BATCH:
+        while self.store.tree_cancel_step(_BATCH):
             pass
         self.store.job_promote(_BATCH)
         found = self.store.job_claim(

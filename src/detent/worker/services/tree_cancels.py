@@ -23,7 +23,7 @@ def build_tree_cancel_service(store: Store) -> Service:
         portion = _PORTION
         for _ in range(_STEPS_MAX):
             try:
-                if store.tree_cancel_step(portion) < portion:
+                if store.tree_cancel_step(portion) == 0:
                     return
             except Exception as error:
                 if not is_of_one_row(error):
