@@ -65,12 +65,29 @@ def test_a_tree_is_cancelled_from_the_top_in_portions(store: Store) -> None:
     while True:
         looked.append(store.tree_cancel_step(3))
         assert store.verify() == []
-        if looked[-1] < 3:
+        if not looked[-1]:
             break
     assert states(store, kids) == ["cancelled", "succeeded", "quarantined", "cancelled"]
     assert states(store, grandchildren) == ["cancelled"] * 8
     assert {store.transitions("job", str(one))[-1].reason for one in grandchildren} == {f"with job {root.job_id}"}
     assert abort(store, root, "cancelled").state == "cancelled"
+
+
+def test_children_of_a_child_that_was_given_up_are_cancelled(store: Store) -> None:
+    """F11: a discard leaves the children of a dead workflow alone, and the cancel of the tree missed them."""
+    root = begin(store)
+    spawned(store, root, 1)
+    kid = claim_one(store, tasks=CHILD)
+    (grandchild,) = spawned(store, kid, 1)
+    abort(store, kid, "error", fatal=True)
+    store.job_discard([kid.job_id], "eve")
+    assert states(store, [kid.job_id, grandchild]) == ["cancelled", "pending"]
+    park(store, root, children())
+    store.job_cancel([root.job_id], "bob")
+    while store.tree_cancel_step(2):
+        pass
+    assert states(store, [kid.job_id, grandchild]) == ["cancelled", "cancelled"]
+    assert store.transitions("job", str(kid.job_id))[-1].trigger == "discard"
 
 
 def test_what_is_marked_spawns_nothing(store: Store, untouched: Untouched) -> None:
@@ -86,7 +103,7 @@ def test_what_is_marked_spawns_nothing(store: Store, untouched: Untouched) -> No
     with untouched():
         assert spawn(store, one, 0, path="more", first_id=first) == CancelFound(one.job_id, one.attempt)
         assert spawn(store, two, 0, path="more", first_id=first) == CancelFound(two.job_id, two.attempt)
-    while store.tree_cancel_step(2) == 2:
+    while store.tree_cancel_step(2):
         pass
     assert states(store, [*kids, *store.child_list(two.job_id)]) == ["cancelled"] * 3
 

@@ -149,11 +149,12 @@ class WorkflowVerbs(Protocol):
     def tree_cancel_step(self, limit: int) -> int:
         """Look at up to `limit` children of jobs that were cancelled, and cancel those that have not ended, for the
         reason `with job 17: …` of the job with which the cancel began. Then the children of these are next. Those of a
-        child that has ended in another way are cancelled too. Detached children live on.
+        child that has ended, in whatever way, are cancelled too. Detached children live on.
 
         A job is marked before its children are looked at, and a job that is marked spawns none, so none is missed. The
-        progress is part of the same transaction. Return how many were looked at, at least one for each job: fewer than
-        `limit` if nothing is left, or others have it locked."""
+        progress is part of the same transaction. Return how many were looked at, at least one for each job: none if
+        nothing is left, or others have it locked. On PostgreSQL, the children of those that this call has cancelled are
+        left to the next one."""
         ...
 
     @verb("worker")

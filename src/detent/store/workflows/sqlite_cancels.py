@@ -47,6 +47,7 @@ class SqliteTreeCancels(SqliteMoves):
     """`tree_cancel_step`, `tree_cancel_skip` and `tree_cancel_count`."""
 
     def tree_cancel_step(self, limit: int) -> int:
+        """differs: on PostgreSQL, the children of those that a call has cancelled are left to the next one."""
         now, looked = self._now(), 0
         while looked < limit and (rows := self._db.rows(_NEXT)):
             node = _Node._make(rows[0])
@@ -61,10 +62,11 @@ class SqliteTreeCancels(SqliteMoves):
         return looked
 
     def _cancel_child(self, child_id: int, state: str, committed: bool, node: _Node, now: int) -> None:
-        """Cancel a child. One that has ended stays as it is, and its own children are cancelled. A detached one belongs
-        to no group, and lives on."""
+        """Cancel a child. One that has ended stays as it is, and its own children are cancelled: also if it is
+        cancelled, since a child that was given up (discard) has left them alone. A detached one belongs to no group,
+        and lives on."""
         ((goes,),) = self._db.rows(_IS_CANCELLED_WITH, (child_id, node.job_id))
-        if not goes or state == "cancelled":
+        if not goes:
             return
         if state in ("pending", "running") and not committed:
             self._cancel(child_id, node.asked, now)

@@ -1,10 +1,11 @@
 -- tree_cancel_step: cancel children of jobs that were cancelled.
 -- takes:   how many children to look at, at most
--- gives:   how many were looked at, and how many jobs are done with; less than that many: nothing is left, or others have it locked
+-- gives:   how many were looked at, and how many jobs are done with; none: nothing is left, or others have it locked
 -- locks:   rows of tree_cancel that no other session has locked; the children, by id, each with its ready or waiting row first
 -- refuses: nothing: a child that has ended stays as it is, and its own children are cancelled
 -- A job is marked before its children are looked at, and a job that is marked spawns none: both under the lock of its row. So none
 -- is missed. Detached children belong to no group and live on.
+-- differs: on SQLite, one call goes on with the children of those that it has cancelled
 CREATE OR REPLACE FUNCTION detent.tree_cancel_step_v1(p_limit integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -41,7 +42,8 @@ BEGIN
     j := detent.job_lock(item.id);
     IF j.state IN ('pending', 'running') AND j.committed_at IS NULL THEN
       PERFORM detent.job_cancel_one(j, node.actor, node.reason, node.undo, detent.clock(), node.root_id);
-    ELSIF j.state <> 'cancelled' THEN
+    ELSIF j.id IS NOT NULL THEN
+      -- Also if it is cancelled: a child that was given up (discard) has left its own children alone.
       PERFORM detent.tree_cancel_add(j.id, node.root_id, node.actor, node.reason, node.undo);
     END IF;
   END LOOP;
