@@ -73,7 +73,10 @@ MUTANTS = (
         "attempt check",
         "postgres",
         "finish takes whatever attempt is current",
-        (Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state", 2),),
+        (
+            Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = p_attempts[1] AND j.state", "AND j.state"),
+            Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = u.attempt AND j.state", "AND j.state"),
+        ),
         _fence("postgres", "reclaimed"),
     ),
     # -- a lease that has ended holds nothing --------------------------------------------------------------------

@@ -19,6 +19,8 @@ DECLARE
   item record;
   j    detent.job;
 BEGIN
+  -- All of them before what follows the first one is locked, such as its group of children.
+  PERFORM 1 FROM detent.job k WHERE k.id = ANY (p_ids) ORDER BY k.id FOR UPDATE;
   FOR item IN
     SELECT u.* FROM unnest(p_ids, p_attempts, p_outcomes, p_errors, p_delays, p_fatals, p_begun, p_suspects) WITH ORDINALITY
       AS u (id, attempt, outcome, error, delay, fatal, begun, suspect, ord) ORDER BY u.id, u.ord
@@ -28,7 +30,7 @@ BEGIN
     state := NULL;
     committed := false;
     instead := NULL;
-    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id FOR UPDATE;
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id;
     SELECT e.outcome, e.next_state INTO outcome, state FROM detent.execution e
      WHERE e.job_id = item.id AND e.attempt = item.attempt AND e.outcome = item.outcome;
     IF outcome IS NULL THEN
@@ -215,7 +217,9 @@ DECLARE
   t timestamptz := detent.clock();
   j detent.job;
 BEGIN
-  FOR j IN SELECT k.* FROM detent.job k WHERE k.id = ANY (p_ids) ORDER BY k.id FOR UPDATE LOOP
+  -- All of them before what follows the first one is locked: the loop reads a few at a time.
+  PERFORM 1 FROM detent.job k WHERE k.id = ANY (p_ids) ORDER BY k.id FOR UPDATE;
+  FOR j IN SELECT k.* FROM detent.job k WHERE k.id = ANY (p_ids) ORDER BY k.id LOOP
     IF j.committed_at IS NOT NULL AND j.state = 'running' THEN
       PERFORM detent.attempt_done(j, coalesce((SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), ''), t);
     END IF;

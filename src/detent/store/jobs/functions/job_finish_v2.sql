@@ -14,9 +14,7 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t     timestamptz := detent.clock();
   held  bigint[];
-  part  record;
-  part_ended integer;
-  done integer := 0;
+  done integer;
   -- The number of jobs at the front of the list for which the time of the call is not known.
   plain integer := cardinality(p_ids) - coalesce(cardinality(p_begun), 0);
 BEGIN
@@ -26,70 +24,61 @@ BEGIN
       SELECT l.id FROM detent.lease l WHERE l.expires_at > t AND l.id IN (
         SELECT k.lease_id FROM detent.job k WHERE k.id IN (p_ids[1], p_ids[cardinality(p_ids)])));
   END IF;
-  FOR part IN
-    SELECT p_attempts[1] AS attempt, p_ids[: plain] AS ids, NULL::bigint[] AS begun WHERE cardinality(p_attempts) = 1 AND plain > 0
-    UNION ALL
-    SELECT p_attempts[1], p_ids[plain + 1 :], p_begun WHERE cardinality(p_attempts) = 1 AND plain < cardinality(p_ids)
-    UNION ALL
-    SELECT u.attempt, array_agg(u.id), CASE WHEN min(u.ord) > plain THEN array_agg(u.begun) END
-      FROM (SELECT x.id, x.attempt, p_begun[x.ord - plain] AS begun, x.ord
-              FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS x (id, attempt, ord)) u
-     WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt, u.ord > plain
-  LOOP
-    -- Most jobs end within a millisecond, and their start is not recorded: they need no join.
-    IF part.begun IS NULL THEN
-      WITH ended AS (
-        UPDATE detent.job j
-           SET state = 'succeeded', ended = j.attempt, error = NULL,
-               finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
-                                      j.cancel_requested_at),
-               started_at = coalesce(j.started_at, greatest(t, j.created_at, j.leased_at, j.cancel_requested_at)),
-               committed_at = coalesce(j.committed_at,
-                                       greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
-               result = CASE WHEN p_results IS NULL THEN j.result
-                             ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
-         WHERE j.id = ANY (part.ids) AND j.attempt = part.attempt AND j.state = 'running'
-           AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
-                OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
-        RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
-      ), counted AS (
-        INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
-      )
-      INSERT INTO detent.execution
-          (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
-        SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
-               true
-          FROM ended e;
-    ELSE
-      WITH ended AS (
-        UPDATE detent.job j
-           SET state = 'succeeded', ended = j.attempt, error = NULL,
-               finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
-                                      j.cancel_requested_at),
-               started_at = greatest(j.leased_at, least(
-                 j.started_at, greatest(t, j.created_at, j.cancel_requested_at),
-                 j.leased_at + u.begun * interval '1 microsecond')),
-               committed_at = coalesce(j.committed_at,
-                                       greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
-               result = CASE WHEN p_results IS NULL THEN j.result
-                             ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
-          FROM (SELECT x.id, x.begun FROM unnest(part.ids, part.begun) AS x (id, begun) ORDER BY x.id) u
-         WHERE j.id = u.id AND j.attempt = part.attempt AND j.state = 'running'
-           AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
-                OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
-        RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
-      ), counted AS (
-        INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
-      )
-      INSERT INTO detent.execution
-          (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
-        SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
-               true
-          FROM ended e;
-    END IF;
-    GET DIAGNOSTICS part_ended = ROW_COUNT;
-    done := done + part_ended;
-  END LOOP;
+  -- One statement for all of them: it locks all jobs before what follows the first one, such as its group of children.
+  -- Most jobs end within a millisecond, and their start is not recorded: they need no join.
+  IF cardinality(p_attempts) = 1 AND plain = cardinality(p_ids) THEN
+    WITH ended AS (
+      UPDATE detent.job j
+         SET state = 'succeeded', ended = j.attempt, error = NULL,
+             finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
+                                    j.cancel_requested_at),
+             started_at = coalesce(j.started_at, greatest(t, j.created_at, j.leased_at, j.cancel_requested_at)),
+             committed_at = coalesce(j.committed_at,
+                                     greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
+             result = CASE WHEN p_results IS NULL THEN j.result
+                           ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
+       WHERE j.id = ANY (p_ids) AND j.attempt = p_attempts[1] AND j.state = 'running'
+         AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
+              OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+      RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+    ), counted AS (
+      INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
+    )
+    INSERT INTO detent.execution
+        (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+      SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
+             true
+        FROM ended e;
+  ELSE
+    WITH ended AS (
+      UPDATE detent.job j
+         SET state = 'succeeded', ended = j.attempt, error = NULL,
+             finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
+                                    j.cancel_requested_at),
+             -- Without a time of the call, least() passes over it.
+             started_at = greatest(j.leased_at, least(
+               j.started_at, greatest(t, j.created_at, j.cancel_requested_at),
+               j.leased_at + u.begun * interval '1 microsecond')),
+             committed_at = coalesce(j.committed_at,
+                                     greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
+             result = CASE WHEN p_results IS NULL THEN j.result
+                           ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
+        FROM (SELECT x.id, coalesce(x.attempt, p_attempts[1]) AS attempt, p_begun[x.ord - plain] AS begun
+                FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS x (id, attempt, ord) ORDER BY x.id) u
+       WHERE j.id = u.id AND j.attempt = u.attempt AND j.state = 'running'
+         AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
+              OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+      RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+    ), counted AS (
+      INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
+    )
+    INSERT INTO detent.execution
+        (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+      SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
+             true
+        FROM ended e;
+  END IF;
+  GET DIAGNOSTICS done = ROW_COUNT;
   IF done = cardinality(p_ids) THEN
     RETURN;
   END IF;

@@ -21,9 +21,10 @@ BEGIN
     RAISE EXCEPTION 'DT020 reason: found nothing; allowed: a reason, because the steps of workflows are not undone'
       USING ERRCODE = 'DT020';
   END IF;
+  PERFORM detent.jobs_lock(p_ids);
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
-    j := detent.job_lock(item.id);
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id;
     committed_attempt := CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END;
     refused := coalesce(j.state NOT IN ('running', 'succeeded', 'cancelled')
                         AND NOT detent.is_job_move('cancel', j.state, 'cancelled'), false);
@@ -122,9 +123,10 @@ DECLARE
   item record;
   j    detent.job;
 BEGIN
+  PERFORM detent.jobs_lock(p_ids);
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
-    j := detent.job_lock(item.id);
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id;
     from_state := j.state;
     run_state := detent.ops_run_state(j);
     moved := coalesce(run_state IS NULL AND detent.is_job_move('retry', j.state, 'pending'), false);
@@ -169,9 +171,10 @@ DECLARE
   item record;
   j    detent.job;
 BEGIN
+  PERFORM detent.jobs_lock(p_ids);
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
-    j := detent.job_lock(item.id);
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id;
     from_state := j.state;
     run_state := detent.ops_run_state(j);
     moved := coalesce(run_state IS NULL AND detent.is_job_move('discard', j.state, 'cancelled'), false);
@@ -354,6 +357,19 @@ BEGIN
     EXIT WHEN locked.id IS NULL OR locked.state <> 'pending' OR in_line AND locked.due_at = seen.due_at;
   END LOOP;
   RETURN locked;
+END $$;
+
+-- Lock jobs in the order of their ids, each as job_lock does. A verb that may end several jobs locks all of them before it moves the
+-- first one: what follows a job, such as its group of children, is locked after it, and whoever ends another job of the group holds
+-- that job and waits for the group.
+CREATE OR REPLACE FUNCTION detent.jobs_lock(p_ids bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  id bigint;
+BEGIN
+  FOR id IN SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id LOOP
+    PERFORM detent.job_lock(id);
+  END LOOP;
 END $$;
 
 -- The clock, but never before anything that has happened to the job.

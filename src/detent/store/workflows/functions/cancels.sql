@@ -34,12 +34,11 @@ BEGIN
     looked := looked + greatest(1, cardinality(more));
     EXIT WHEN looked >= p_limit;
   END LOOP;
-  -- All that run are locked before a group is: whoever ends several children locks them, and then their groups.
-  PERFORM 1 FROM detent.job k WHERE k.id = ANY (ids) AND k.state = 'running' ORDER BY k.id FOR UPDATE;
+  PERFORM detent.jobs_lock(ids);
   FOR item IN SELECT u.id, u.place FROM unnest(ids, places) AS u (id, place) ORDER BY u.id LOOP
     node := nodes[item.place];
     CONTINUE WHEN NOT detent.is_cancelled_with(item.id, node.job_id);
-    j := detent.job_lock(item.id);
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id;
     IF j.state IN ('pending', 'running') AND j.committed_at IS NULL THEN
       PERFORM detent.job_cancel_one(j, node.actor, node.reason, node.undo, detent.clock(), node.root_id);
     ELSIF j.id IS NOT NULL THEN

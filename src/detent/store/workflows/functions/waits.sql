@@ -230,11 +230,13 @@ DECLARE
   due       timestamptz;
   j         detent.job;
 BEGIN
+  -- All of them before what follows the first one is locked: a cancel may have been requested, and then it ends.
+  PERFORM 1 FROM detent.job k WHERE k.id = ANY (p_ids) ORDER BY k.id FOR UPDATE;
   FOR i IN 1 .. cardinality(p_ids) LOOP
     ord := i;
     first_on := last_on + 1;
     last_on := last_on + p_ons[i];
-    SELECT k.* INTO j FROM detent.job k WHERE k.id = p_ids[i] FOR UPDATE;
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = p_ids[i];
     instead := detent.step_refused(j, p_attempts[i], t);
     IF instead IS NOT NULL THEN
       IF NOT EXISTS (SELECT 1 FROM detent.execution e
