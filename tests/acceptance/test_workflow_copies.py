@@ -145,6 +145,26 @@ def test_a_secret_is_copied_and_replaced_and_never_shown(shop: Shop, detent: Har
     assert [row.path for row in fork.steps() if row.secret] == ["login"]
 
 
+@pytest.mark.parametrize("unique", ["pending", "active"])
+def test_a_fork_has_no_key(detent: Harness, unique: Any) -> None:
+    """With `unique=`, the key of the call named the original, and the fork failed with an error of the database."""
+
+    @detent.app.workflow(name="order", unique=unique)
+    def order(ctx: WorkflowContext) -> str:
+        ctx.step("price", str)
+        return ctx.wait_for("decision", str)
+
+    job = order.enqueue()
+    detent.work()
+    first, second = (job.fork(reason="what if") for _ in range(2))
+    assert len({job.id, first.id, second.id}) == 3
+    second.signal("decision", "yes")
+    detent.work()
+    assert [one.refresh().state for one in (job, first, second)] == ["pending", "pending", "succeeded"]
+    assert order.enqueue().id == job.id if unique == "active" else order.enqueue().id not in (job.id, first.id)
+    assert detent.store.verify() == []
+
+
 def test_unread_signals_stay_and_are_reported(shop: Shop, detent: Harness) -> None:
     job = shop.order.enqueue()
     detent.work()

@@ -140,7 +140,10 @@ def _new_job(row: JobRow, task: Task[..., Any, Any] | None, arguments: str, sett
     metadata = json_codec.encode({**before, FORKED_FROM: str(row.id)}, field="metadata", size_max=more)
     if task is not None:
         sending = EnqueueOptions(tenant=row.tenant, queue=row.queue, priority=row.priority)
-        made = new_job(Call(task, arguments), sending, settings=settings)
+        # A key of `unique=` would find the other job.
+        made = replace(
+            new_job(Call(task, arguments), sending, settings=settings), key=None, key_ttl=None, unique_pending=False
+        )
     else:
         made = NewJob(
             id=0,
