@@ -14,6 +14,7 @@ import pytest
 from detent.declare.probe import Probed
 from detent.declare.workflow import Step
 from detent.declare.workflow_context import WorkflowContext
+from detent.errors import WrongToken
 from detent.testing.harness import Harness
 from detent.testing.postgres import Cluster
 from detent.testing.stores import row_violations
@@ -76,6 +77,41 @@ class Shop:
             return [ctx.step(step, act, step.name) for step in once]
 
         return order
+
+
+@pytest.mark.parametrize("next_wait_only", [False, True])
+def test_a_token_of_a_job_that_was_lost_is_not_one_of_another(original: tuple[str, Copy], next_wait_only: bool) -> None:
+    """C5: after the restore, another job got the id of the lost one, and its link approved the wrong expense. A link of a
+    job in the backup goes on."""
+    url, copy = original
+    made: dict[str, list[str]] = {}
+
+    def expense(harness: Harness, place: str) -> int:
+        @harness.app.workflow(name="expense")
+        def declared(ctx: WorkflowContext) -> Any:
+            made.setdefault(place, []).append(ctx.token("decision", next_wait_only=next_wait_only))
+            return ctx.wait_for("decision")
+
+        job = declared.enqueue()
+        harness.work()
+        return job.id
+
+    with closing(Harness(url)) as harness:
+        kept = expense(harness, "kept")
+    backup = copy(url)
+    with closing(Harness(url)) as harness:
+        harness.store.ids_reserve(100)
+        lost = expense(harness, "lost")
+    with closing(Harness(backup)) as harness:
+        harness.app.identities.renew(reason="restored")
+        harness.store.ids_reserve(lost - harness.store.ids_reserve(1) - 1)
+        another = expense(harness, "another")
+        assert another == lost
+        with pytest.raises(WrongToken):
+            harness.app.workflows.redeem(made["lost"][0], True)
+        assert harness.store.signal_list(another) == []
+        assert harness.app.workflows.redeem(made["kept"][0], True).job_id == kept
+        assert harness.app.workflows.redeem(made["another"][-1], True).job_id == another
 
 
 def restored(original: tuple[str, Copy], shop: Shop, *, sleeps: float) -> tuple[Harness, int]:

@@ -9,10 +9,11 @@ from msgspec import Struct
 from detent.client.job_verbs import unwrap
 from detent.client.workflow_verbs import new_signal, signal_job
 from detent.declare.settings import Settings
-from detent.errors import JobEnded, KeyConflict, NotFound, TokenUsed
-from detent.model.signal_token import read_token
+from detent.errors import JobEnded, KeyConflict, NotFound, TokenUsed, WrongToken
+from detent.model.signal_token import SignalToken, read_token
 from detent.model.workflow_records import SignalSent
 from detent.store.contract import Store
+from detent.store.jobs.identities import Identities
 
 __all__ = ["TokenFacts", "look_at_token", "redeem_token"]
 
@@ -27,9 +28,18 @@ class TokenFacts(Struct, frozen=True):
     task: str
 
 
+def _read(store: Store, text: str) -> SignalToken:
+    """Return what a token says. `WrongToken` if it was not made here, or for a job that a restore has taken away."""
+    token = read_token(text, store.signing_key())
+    # Not as the store remembers them: this program may have been there before the restore.
+    if not token.is_of(Identities(lambda: store.name, store.identity_list).of(token.job_id)):
+        raise WrongToken
+    return token
+
+
 def look_at_token(store: Store, text: str) -> TokenFacts:
     """Return what a token is for, and change nothing. `WrongToken`, `JobEnded`, `NotFound`."""
-    token = read_token(text, store.signing_key())
+    token = _read(store, text)
     (row,) = store.job_get([token.job_id])
     if row is None:
         raise NotFound("job", str(token.job_id))
@@ -43,7 +53,7 @@ def redeem_token(
 ) -> SignalSent:
     """Send the signal of a token, once. `WrongToken`, `TokenUsed`, `WaitOver`, `JobEnded`, `MailboxFull`, `NotFound`,
     `InvalidPayload`."""
-    token = read_token(text, store.signing_key())
+    token = _read(store, text)
     signal = new_signal(token.job_id, token.signal, payload, token.dedupe, actor, reason, settings)
     try:
         if token.next_wait_only:

@@ -1,6 +1,8 @@
 """Tokens of signals: what a link or a callback carries, so that its holder may send one signal to a workflow.
 
 A token names the job, the signal and its own place in the workflow, and is signed. Nothing is stored until it is used.
+It also names the identity of the database when the job was enqueued: two copies of a database have the same secret, and
+give the same ids to different jobs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ _PURPOSE = b"detent signal token 1\0"
 _SIGNATURE = 20
 """Bytes of the signature, an HMAC-SHA256 that is cut off: 160 bits."""
 _LETTERS_MAX = 4000
+_IDENTITY_LETTERS = 8
+"""Letters of the identity of a database. Few are enough: there are as many as the database had restores and copies."""
 
 
 class SignalToken(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +35,18 @@ class SignalToken(msgspec.Struct, frozen=True, array_like=True):
     signal: str
     path: str
     next_wait_only: bool = False
+    identity: str = ""
+
+    @classmethod
+    def of(
+        cls, job_id: int, generation: int, signal: str, path: str, next_wait_only: bool, identity: str
+    ) -> SignalToken:
+        """Return the token of a job that was enqueued under this identity of its database."""
+        return cls(job_id, generation, signal, path, next_wait_only, identity[:_IDENTITY_LETTERS])
+
+    def is_of(self, identity: str) -> bool:
+        """Whether its job was enqueued under this identity."""
+        return self.identity == identity[:_IDENTITY_LETTERS]
 
     def text(self, key: bytes) -> str:
         """Return the token, signed with the secret of the database. It is safe in URLs."""

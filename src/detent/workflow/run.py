@@ -277,7 +277,9 @@ class WorkflowRun:
             path = self.history.identify_token(scope, signal)
             if next_wait_only:
                 self._tokens.setdefault(signal, []).append(path)
-        return SignalToken(self.claimed.job_id, self.history.generation, signal, path, next_wait_only)
+        job_id = self.context.job_id
+        identity = self.context.store.identity_of(job_id)
+        return SignalToken.of(job_id, self.history.generation, signal, path, next_wait_only, identity)
 
     def bind_tokens(self, path: str, scope: str, signals: Iterable[str]) -> None:
         """Record that the tokens which count for the next wait for these signals count for this one. It is written
