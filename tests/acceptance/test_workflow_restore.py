@@ -81,8 +81,8 @@ class Shop:
 
 @pytest.mark.parametrize("next_wait_only", [False, True])
 def test_a_token_of_a_job_that_was_lost_is_not_one_of_another(original: tuple[str, Copy], next_wait_only: bool) -> None:
-    """C5: after the restore, another job got the id of the lost one, and its link approved the wrong expense. A link of a
-    job in the backup goes on."""
+    """C5: after the restore, another job got the id of the lost one, and its link approved the wrong expense. A link of
+    a job in the backup goes on."""
     url, copy = original
     made: dict[str, list[str]] = {}
 

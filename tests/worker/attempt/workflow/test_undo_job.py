@@ -76,13 +76,13 @@ def test_a_job_that_succeeded_last_week_is_undone_on_request(harness: Harness, a
 
 
 def test_the_function_sees_the_job_that_is_undone(harness: Harness, app: Detent) -> None:
-    """Ids, keys, random numbers and arguments are those of the first run."""
+    """Ids, keys, tokens, random numbers and arguments are those of the first run."""
     seen: list[tuple[Any, ...]] = []
 
     @app.workflow(name="order")
     def order(ctx: WorkflowContext, n: int) -> None:
         facts = (ctx.job_id, ctx.effect_key, ctx.uuid("u"), ctx.random.random(), ctx.now(), ctx.generation, n)
-        seen.append(facts)
+        seen.append((*facts, ctx.token("decision")))
         ctx.step(Step("reserve", undo=lambda word: seen.append((ctx.effect_key,))), note, "reserve")
 
     job = order.enqueue(n=7)
