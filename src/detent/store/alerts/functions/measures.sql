@@ -25,9 +25,10 @@ BEGIN
     SELECT j.queue, j.task, every * count(*) FILTER (WHERE j.state = 'succeeded') AS succeeded,
            every * count(*) FILTER (WHERE j.state <> 'succeeded') AS failed
       FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
-      JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id
+     CROSS JOIN LATERAL (SELECT k.queue, k.task, k.state FROM detent.job k
+                          WHERE k.id = held.job_id AND k.lease_id = l.id AND k.finished_at > since AND k.finished_at <= t
+                            AND k.state IN ('succeeded', 'failed', 'quarantined') OFFSET 0) j
      WHERE held.job_id % 1000003 * 2654435761 / 65536 % every = 0
-       AND j.finished_at > since AND j.finished_at <= t AND j.state IN ('succeeded', 'failed', 'quarantined')
      GROUP BY j.queue, j.task
     UNION ALL
     SELECT j.queue, j.task, 0, count(*)

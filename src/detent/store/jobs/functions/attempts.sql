@@ -119,8 +119,9 @@ BEGIN
   RETURN QUERY
     SELECT j.id, j.attempt
       FROM unnest(p_ids, p_attempts) AS u (id, attempt)
-      JOIN detent.job j ON j.id = u.id AND j.attempt = u.attempt
-     WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL AND NOT detent.is_undoing(j)
+     CROSS JOIN LATERAL (SELECT k.id, k.attempt FROM detent.job k
+                          WHERE k.id = u.id AND k.attempt = u.attempt AND k.state = 'running'
+                            AND k.cancel_requested_at IS NOT NULL AND NOT detent.is_undoing(k) OFFSET 0) j
      ORDER BY j.id;
 END $$;
 

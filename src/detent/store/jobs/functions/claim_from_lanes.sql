@@ -29,7 +29,7 @@ BEGIN
     WITH seen AS MATERIALIZED (
       SELECT r.ctid AS place, r.ready_at, r.job_id, l.id AS lane_id, l.tenant, l.priority, f.at, f.id
         FROM unnest(p_lanes, p_floors_at, p_floors_id) AS f (lane_id, at, id)
-        JOIN detent.lane l ON l.id = f.lane_id
+       CROSS JOIN LATERAL (SELECT n.id, n.tenant, n.priority FROM detent.lane n WHERE n.id = f.lane_id OFFSET 0) l
        CROSS JOIN LATERAL (
          SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
           WHERE q.lane_id = f.lane_id AND (q.ready_at, q.job_id) > (f.at, f.id)

@@ -66,7 +66,8 @@ BEGIN
         SELECT u.id FROM unnest(places) AS u (id)
          UNION
         SELECT o.id
-          FROM (SELECT n.tenant COLLATE "C" AS tenant, min(n.priority) AS priority FROM unnest(places) AS u (id) JOIN detent.lane n ON n.id = u.id
+          FROM (SELECT n.tenant COLLATE "C" AS tenant, min(n.priority) AS priority FROM unnest(places) AS u (id)
+                 CROSS JOIN LATERAL (SELECT k.tenant, k.priority FROM detent.lane k WHERE k.id = u.id OFFSET 0) n
                  GROUP BY 1) x
          CROSS JOIN LATERAL (SELECT n.id FROM detent.lane n WHERE n.tenant COLLATE "C" = x.tenant AND n.priority >= x.priority
                               ORDER BY n.priority DESC, n.id LIMIT 100) o
@@ -74,7 +75,8 @@ BEGIN
     END IF;
     SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant COLLATE "C")
       INTO lanes, floors_at, floors_id, tenants
-      FROM unnest(places) AS u (id) JOIN detent.lane l ON l.id = u.id
+      FROM unnest(places) AS u (id)
+     CROSS JOIN LATERAL (SELECT n.id, n.tenant FROM detent.lane n WHERE n.id = u.id OFFSET 0) l
       LEFT JOIN unnest(p_bound_lanes, p_bound_ats, p_bound_ids) AS b (lane_id, at, id) ON bounded AND b.lane_id = l.id;
     tenants_met := CASE WHEN whole THEN greatest(tenants_met, tenants) ELSE 2 END;
     IF cardinality(lanes) = 1 THEN

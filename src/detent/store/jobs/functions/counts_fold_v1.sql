@@ -55,7 +55,8 @@ BEGIN
     INSERT INTO detent.failure_report (job_id, attempt, task)
       SELECT l.id, l.attempt, l.task
         FROM ended e CROSS JOIN LATERAL unnest(e.job_ids) AS u (job_id)
-        JOIN detent.job l ON l.id = u.job_id AND l.state = 'succeeded'
+       CROSS JOIN LATERAL (SELECT k.id, k.attempt, k.task FROM detent.job k
+                            WHERE k.id = u.job_id AND k.state = 'succeeded' OFFSET 0) l
         JOIN detent.announced_task a ON a.task = l.task
        WHERE announces ORDER BY l.id
       ON CONFLICT DO NOTHING
@@ -70,7 +71,10 @@ BEGIN
                            CASE WHEN l.started_at IS NOT NULL THEN detent.micros_between(l.started_at, l.finished_at) END AS ran_us,
                            detent.micros_between(greatest(l.created_at, l.due_at), l.leased_at) AS waited_us
                       FROM ended e CROSS JOIN LATERAL unnest(e.job_ids) AS u (job_id)
-                      JOIN detent.job l ON l.id = u.job_id AND l.state = 'succeeded' OFFSET 0) k OFFSET 0) j
+                     -- OFFSET 0: each job by its id, also if the plan was made when there were few jobs.
+                     CROSS JOIN LATERAL (
+                       SELECT x.tenant, x.queue, x.task, x.created_at, x.due_at, x.leased_at, x.started_at, x.finished_at
+                         FROM detent.job x WHERE x.id = u.job_id AND x.state = 'succeeded' OFFSET 0) l OFFSET 0) k OFFSET 0) j
      GROUP BY GROUPING SETS ((j.tenant, j.queue, j.task, j.minute, j.bucket), (j.minute, j.waited_bucket))
   ), added AS (
     INSERT INTO detent.finished_count AS c (tenant, queue, task, state, jobs)

@@ -207,7 +207,8 @@ BEGIN
     SELECT j.id, j.attempt, j.queue, j.task, l.worker,
            CASE WHEN j.started_at IS NULL THEN 'stale' ELSE 'stalled' END, heard.at
       FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
-      JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
+     CROSS JOIN LATERAL (SELECT k.id, k.attempt, k.queue, k.task, k.leased_at, k.started_at, k.committed_at, k.cancel_requested_at
+                           FROM detent.job k WHERE k.id = held.job_id AND k.lease_id = l.id AND k.state = 'running' OFFSET 0) j
       LEFT JOIN detent.task_times s ON s.task = j.task
      CROSS JOIN LATERAL (
        SELECT greatest(j.leased_at, j.started_at, (
@@ -358,7 +359,8 @@ BEGIN
        CROSS JOIN LATERAL (SELECT 1 FROM detent.ready r WHERE r.lane_id > g.id << 32 AND r.lane_id < (g.id + 1) << 32 LIMIT 1) r)
     OR EXISTS (
       SELECT 1 FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
-        JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
+       CROSS JOIN LATERAL (SELECT k.task, k.queue FROM detent.job k
+                            WHERE k.id = held.job_id AND k.lease_id = l.id AND k.state = 'running' OFFSET 0) j
        WHERE j.task = ANY (p_tasks) AND (p_queues IS NULL OR j.queue = ANY (p_queues)));
   IF is_left THEN
     place := 0;

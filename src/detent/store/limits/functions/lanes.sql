@@ -149,7 +149,7 @@ BEGIN
       SELECT s.n::integer AS n, l.id, l.tenant, l.priority, h.ready_at, h.job_id, q.limit_key AS queue_key, m.limit_key AS template,
              CASE WHEN l.limit_key = '' OR m.limit_key IS NULL THEN m.limit_key ELSE l.limit_key END AS task_key
         FROM unnest(p_lanes) WITH ORDINALITY AS s (lane_id, n)
-        JOIN detent.lane l ON l.id = s.lane_id
+       CROSS JOIN LATERAL (SELECT n.* FROM detent.lane n WHERE n.id = s.lane_id OFFSET 0) l
         LEFT JOIN detent.limit_member m ON m.kind = 'task' AND m.name = l.task
         LEFT JOIN detent.limit_member q ON q.kind = 'queue' AND q.name = l.queue
        CROSS JOIN LATERAL (

@@ -101,9 +101,9 @@ BEGIN
    ORDER BY l.key FOR UPDATE;
   t := detent.clock();
   FOR item IN
-    SELECT u.ord, u.id, u.attempt, u.cost, j AS job, coalesce(j.limit_key, m.limit_key) AS key
+    SELECT u.ord, u.id, u.attempt, u.cost, j.job, coalesce(j.limit_key, m.limit_key) AS key
       FROM unnest(p_ids, p_attempts, p_costs) WITH ORDINALITY AS u (id, attempt, cost, ord)
-      LEFT JOIN detent.job j ON j.id = u.id
+      LEFT JOIN LATERAL (SELECT k AS job, k.limit_key, k.task FROM detent.job k WHERE k.id = u.id OFFSET 0) j ON true
       LEFT JOIN detent.limit_member m ON m.kind = 'task' AND m.name = j.task
      ORDER BY u.ord
   LOOP
