@@ -11,11 +11,12 @@ from typing import Any
 
 from detent.model.limit_records import NewLimit
 from detent.model.records import Finish
+from detent.model.workflow_records import Parked
 from detent.store.contract import Store, Verbs
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.contract.jobs.sample_jobs import claim, enqueue, finish
-from tests.contract.workflows.sample_workflows import is_recorded, step
+from tests.contract.workflows.sample_workflows import is_recorded, look, park, signal, step
 
 MANY = 200
 SOME = 20
@@ -84,6 +85,33 @@ def test_a_group_of_steps_reads_no_other_workflow(postgres_ready_url: str) -> No
         _record_some(store, verbs, SOME)
         assert read_in_transaction(old, TABLES) <= 15 * SOME
         old.rollback()
+
+
+def test_a_park_reads_no_other_workflow(postgres_ready_url: str) -> None:
+    """J12: each park of a workflow that had recorded nothing read all workflows."""
+    with closing(plain_connection(postgres_ready_url)) as old, closing(open_store(postgres_ready_url)) as store:
+        old.autocommit = True
+        old.execute("VACUUM ANALYZE")
+        old.autocommit = False
+        verbs = store.on(old)
+        _park_some(store, verbs, 3)
+        old.commit()
+        for _ in range(10):
+            _park_some(store, store, MANY // 10)
+        read_in_transaction(old, TABLES)
+        old.commit()
+        _park_some(store, verbs, SOME)
+        assert read_in_transaction(old, (*TABLES, "workflow_wait", "waiting")) <= 30 * SOME
+        old.rollback()
+
+
+def _park_some(store: Store, verbs: Verbs, count: int) -> None:
+    """Let that many new workflows wait for a signal."""
+    for _ in range(count):
+        enqueue(store)
+    for held in claim(store, limit=count):
+        look(verbs, held, signal())
+        assert isinstance(park(verbs, held, signal()), Parked)
 
 
 def test_the_counts_read_only_jobs_that_have_ended(postgres_ready_url: str) -> None:

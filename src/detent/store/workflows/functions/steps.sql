@@ -340,7 +340,9 @@ BEGIN
     INSERT INTO detent.workflow (job_id, version, generation, root_id, depth)
       SELECT j.id, p_version, p_generation, coalesce(p.root_id, j.parent_id, j.id),
              CASE WHEN j.parent_id IS NULL THEN 0 ELSE coalesce(p.depth, 0) + 1 END
-        FROM detent.job j LEFT JOIN detent.workflow p ON p.job_id = j.parent_id WHERE j.id = p_job_id
+        FROM detent.job j
+        LEFT JOIN LATERAL (SELECT f.root_id, f.depth FROM detent.workflow f WHERE f.job_id = j.parent_id OFFSET 0) p ON true
+       WHERE j.id = p_job_id
       ON CONFLICT (job_id) DO NOTHING;
     RETURN p_generation;
   ELSIF w.version = 0 AND p_version > 0 THEN
