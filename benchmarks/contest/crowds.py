@@ -12,10 +12,10 @@ from functools import partial
 
 from benchmarks.contest.arena import Arena, Failed
 from benchmarks.contest.console import request_times
-from benchmarks.contest.works import Size, Values, drained, first_of, idle
+from benchmarks.contest.works import Size, Values, drained, first_of, idle, reap
 from benchmarks.fill import fill
 from benchmarks.measure import median_milliseconds, stopwatch
-from benchmarks.sides import BULK, LEASE, TASK
+from benchmarks.sides import BULK, TASK
 from detent.lifecycle.library import JOB
 from detent.model.limit_records import NewLimit
 from detent.model.records import NewJob
@@ -43,7 +43,7 @@ def tenants(arena: Arena, size: Size) -> Values:
                 rate = _sent_and_drained(arena, store, crowd * each, tenant=partial(_one_of, crowd))
                 reached[f"kept_{crowd}_{each}"] = rate / before[crowd * each]
         reached["fold_us"] = _fold(store) / (10 * max(size.crowds)) * 1e6
-        reached["reap_us"] = _reap(store) / (10 * max(size.crowds)) * 1e6
+        reached["reap_us"] = reap(store) / (10 * max(size.crowds)) * 1e6
         reached["idle_percent"] = idle(arena, size)["cpu_percent"]
         reached["kept_afterwards"] = _sent_and_drained(arena, store, size.drained) / before[size.drained]
     return reached
@@ -151,16 +151,6 @@ def _sent_and_drained(
         store.job_enqueue(items)
     _fold(store)
     return drained(arena, jobs, first_id=first)["per_second"]
-
-
-def _reap(store: Store) -> float:
-    """Delete the leases of the drains before, and return how long it took. A worker does this when they have expired,
-    half a minute later. It is no part of being idle."""
-    time.sleep(LEASE + 1.0)
-    with stopwatch() as watch:
-        while store.lease_reap(100).leases:
-            pass
-    return watch.seconds
 
 
 def _fold(store: Store) -> float:

@@ -8,8 +8,9 @@ from statistics import median
 
 from benchmarks.contest.arena import Arena, Failed
 from benchmarks.contest.workflows import MANY_SLOTS, percentile
-from benchmarks.contest.works import Size, Values, drained, first_of, idle
+from benchmarks.contest.works import Size, Values, drained, first_of, idle, reap
 from detent import Detent
+from detent.store.open import open_store
 
 __all__ = ["fan_out", "long_history", "signals", "sleepers", "wake_ups"]
 
@@ -66,6 +67,8 @@ def sleepers(arena: Arena, size: Size) -> Values:
                 one.run("bulk", size.drained)
                 one.settle()
                 rates[name] += first_of(one, size.drained) / TURNS
+    with closing(open_store(arena.url)) as store:
+        reap(store)
     return {**reached, **rates, "kept": rates["beside"] / rates["free"], **idle(arena, size)}
 
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 import psycopg
 
 from benchmarks.contest.arena import Arena
+from benchmarks.measure import stopwatch
+from benchmarks.sides import LEASE
+from detent.store.contract import Store
 
 __all__ = [
     "QUICK",
@@ -34,6 +37,7 @@ __all__ = [
     "one",
     "pick_up",
     "pipeline",
+    "reap",
     "snapshot",
     "writes",
 ]
@@ -249,3 +253,13 @@ def first_of(arena: Arena, count: int, **settings: str) -> float:
     with arena.working(1, BENCH_DRAIN="", **settings) as tree:
         arena.wait_for(count, tree)
         return count / (time.time() - arena.board.first())
+
+
+def reap(store: Store) -> float:
+    """Delete the leases of the drains before, and return how long it took. A worker does this when they have expired,
+    half a minute later. It is no part of being idle."""
+    time.sleep(LEASE + 1.0)
+    with stopwatch() as watch:
+        while store.lease_reap(100).leases:
+            pass
+    return watch.seconds
