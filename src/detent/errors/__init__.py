@@ -79,7 +79,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from detent.errors.awaited_jobs import JobFailed, JobTimeout, ResultExpired
-from detent.errors.base import DetentError, Refused, clipped, essence
+from detent.errors.base import DetentError, Refused, clipped, essence, is_step_note, step_note
 from detent.errors.database import (
     DatabaseBusy,
     DatabaseError,
@@ -203,6 +203,8 @@ __all__ = [
     "WrongSignature",
     "WrongToken",
     "essence",
+    "is_step_note",
+    "step_note",
 ]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DetentError", "Refused", "clipped", "essence"]
+__all__ = ["DetentError", "Refused", "clipped", "essence", "is_step_note", "step_note"]
 
 
 _LINE_MAX = 300
 _VALUE_MAX = 200
+_IN_STEP = "in step '"
 
 
 def clipped(value: str) -> str:
@@ -16,14 +17,27 @@ def clipped(value: str) -> str:
     return value if len(value) <= _VALUE_MAX else f"{value[:_VALUE_MAX]}… ({len(value):,} characters)"
 
 
+def step_note(path: str) -> str:
+    """Return the note that an error gets when it leaves a step of a workflow. `essence` shows it."""
+    return f"{_IN_STEP}{path}'"
+
+
+def is_step_note(note: object) -> bool:
+    """Return whether a note of an error, or a line of its text, names the step in which it was raised."""
+    return isinstance(note, str) and note.startswith(_IN_STEP)
+
+
 def essence(error: str | None, *, letters_max: int = _LINE_MAX) -> str:
     """Return a stored error as one line: of a traceback, the line that names the exception (not the last one if its
-    message has several lines); of any other text, the first line. A long line is cut; the job has the whole error."""
+    message has several lines), and the step of a workflow in which it was raised; of any other text, the first line. A
+    long line is cut; the job has the whole error."""
     lines = (error or "").strip().split("\n")
     frames = [place for place, text in enumerate(lines) if text.startswith(('  File "', "  |   File"))]
     after = (text.removeprefix("  | ") for text in lines[frames[-1] + 1 if frames else 0 :])
     line = next((text for text in after if text[:1].strip()), "")
-    return line if len(line) <= letters_max else f"{line[: letters_max - 1]}…"
+    short = line if len(line) <= letters_max else f"{line[: letters_max - 1]}…"
+    step = next((text for text in after if is_step_note(text)), None)
+    return short if step is None else f"{short} ({step})"
 
 
 class DetentError(Exception):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from detent.declare.probe import Probed
 from detent.declare.workflow import Step, is_async
-from detent.errors import DetentError, InvalidInput, InvalidPayload
+from detent.errors import DetentError, InvalidInput, InvalidPayload, is_step_note, step_note
 from detent.model import json_codec
 from detent.model.workflow_records import NewStep, StepKind, StepRow
 from detent.workflow.requests import CallFunction, Do, Operation, Pause, ReplayEnded, Transact
@@ -26,8 +27,12 @@ _SCOPE: Step[Any] = Step("scope")
 class StepUnknown(DetentError):
     """It is unknown whether the effect of a step has happened, and nothing can tell."""
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"it is unknown whether step {path!r} has had its effect: {why}")
+    def __init__(self, job_id: int, path: str, why: str) -> None:
+        settle = f"detent jobs settle {job_id} --step {shlex.quote(path)}"
+        super().__init__(
+            f"it is unknown whether step {path!r} has had its effect: {why}. Find out, and say so with "
+            f"`{settle} --done` or `--not-done`"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +118,13 @@ class StepOperations:
                 return (yield request)
             except Exception as error:
                 if step.once and step.timeout is not None and isinstance(error, TimeoutError):
-                    raise StepUnknown(path, f"it did not end within {step.timeout:g} s") from error
+                    raise StepUnknown(
+                        self._run.claimed.job_id, path, f"it did not end within {step.timeout:g} s"
+                    ) from error
                 delay = self._delay(asked, tries, error)
                 if delay is None:
                     self._run.note_failed(self._scope, path, step, error)
+                    _name_step(error, path)
                     raise
             if delay <= _PAUSE_MAX:
                 yield Pause(delay)
@@ -160,15 +168,18 @@ class StepOperations:
         if doubt is None:
             return None
         if asked.step.probe is None:
-            raise StepUnknown(path, f"{doubt}, and it has no probe")
+            raise self._unknown(path, f"{doubt}, and it has no probe")
         self._context.event(f"step {path} may have been done, since {doubt}: asking its probe", level="warning")
         found = yield CallFunction(path, asked.step.probe, asked.args, asked.kwargs)
         if not isinstance(found, Probed):
             raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")
         if found.found == "cannot tell":
-            raise StepUnknown(path, found.why or "its probe cannot tell")
+            raise self._unknown(path, found.why or "its probe cannot tell")
         self._context.event(f"the probe of step {path} says: {found.found}", level="warning")
         return found if found.found == "done" else None
+
+    def _unknown(self, path: str, why: str) -> StepUnknown:
+        return StepUnknown(self._run.claimed.job_id, path, why)
 
     def _made(self, asked: AskedStep, value: Any, kind: StepKind, ran_for: float) -> NewStep:
         text = self._run.encoded(value, asked.path)
@@ -239,6 +250,13 @@ class StepOperations:
         with self._run.lock:
             self._run.history.end_scope(path)
         return self._run.adopt(path, answer.value, answer.error, _SCOPE, fn)
+
+
+def _name_step(error: Exception, path: str) -> None:
+    """Have the text of an error name the step that raised it: the step itself is not on record. An error object may be
+    raised more than once, by different steps; the last one counts."""
+    notes = getattr(error, "__notes__", ())
+    error.__notes__ = [*(note for note in notes if not is_step_note(note)), step_note(path)]
 
 
 def _fingerprint(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
