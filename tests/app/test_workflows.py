@@ -235,6 +235,59 @@ def test_why_names_the_signal_the_time_and_the_child(app: Detent, harness: Harne
     assert f"for child {child} (render), which is quarantined: ValueError: a bad photo" in cover.why()
 
 
+def test_why_says_what_the_child_of_a_workflow_waits_for_itself(app: Detent, harness: Harness) -> None:
+    """Not only that it is pending."""
+
+    @app.workflow(name="trip")
+    def trip(ctx: WorkflowContext) -> str:
+        return ctx.join(ctx.spawn(app.find_task("expense").call(report=7)))
+
+    job = trip.enqueue()
+    harness.work()
+    (child,) = (one.id for one in job.tree().nodes[1:])
+    assert f"for child {child} (expense), which is parked for signal decision, without a time limit" in job.why()
+
+
+def test_why_after_an_undo(app: Detent, harness: Harness) -> None:
+    """The steps of the undo were counted as progress, and a dead job seemed to have attempts left."""
+
+    @app.workflow(name="order", retry=Retry(1, base=1))
+    def order(ctx: WorkflowContext) -> None:
+        ctx.step(Step("charge", undo=lambda _: None), lambda: 1)
+        raise OSError("no lorry")
+
+    job = order.enqueue()
+    harness.work(skip=True)
+    at = f"{harness.clock.now():%A %Y-%m-%d %H:%M} UTC"
+    assert job.why() == (f"it is dead (quarantined) after attempt 2: OSError: no lorry; its steps were undone on {at}")
+
+
+def test_a_graph_takes_no_signals(app: Detent, harness: Harness) -> None:
+    """Nothing would ever read them."""
+    graph = app.graph("nightly")
+    graph.add(app.find_task("render").call(photo=1))
+    job = graph.start()
+    for handle in (job, app.jobs.get(job.id)):
+        with pytest.raises(InvalidInput, match="which is not a workflow"):
+            handle.refresh().signal("go")
+    with pytest.raises(InvalidInput, match="which is not a workflow"):
+        app.workflows.signal(job.id, "go")
+
+
+def test_the_tree_of_a_graph_names_its_nodes(app: Detent, harness: Harness) -> None:
+    """Several of them may have the same task."""
+    render = app.find_task("render")
+    graph = app.graph("nightly")
+    first = graph.add(render.call(photo=1), name="left")
+    graph.add(render.call(photo=2), after=[first], name="right")
+    job = graph.start()
+    assert [(one.depth, one.task, one.path, one.state) for one in job.tree().nodes] == [
+        (0, "detent.graph", None, "pending"),
+        (1, "render", "left", "pending"),
+        (1, "render", "right", "pending"),
+    ]
+
+
 def test_the_async_twin(app: Detent, harness: Harness) -> None:
     job = enqueue(app, "expense", report=7)
     harness.work()

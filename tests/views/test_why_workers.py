@@ -54,6 +54,16 @@ def test_a_task_that_no_worker_knows_waits_untouched(shop: Shop) -> None:
     assert (job.refresh().state, job.attempt) == ("pending", 0)
 
 
+def test_a_worker_whose_process_is_being_started_does_not_know_its_tasks_yet(shop: Shop) -> None:
+    """W3: why does not say of a worker whose process has died that it does not know the task."""
+    job = shop.welcome.enqueue(user_id=1)
+    alive(shop, 1)
+    assert job.why().endswith("none of 1 alive does, and one of them is still starting")
+    alive(shop, 2)
+    alive(shop, 3, "other")
+    assert job.why().endswith("none of 3 alive does, and 2 of them are still starting")
+
+
 def test_workers_that_fell_silent_do_not_count(shop: Shop) -> None:
     """W3"""
     job = shop.welcome.enqueue(user_id=1)

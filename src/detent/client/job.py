@@ -27,6 +27,7 @@ from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultE
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
 from detent.model.clock import to_micros
+from detent.model.graph_records import GRAPH_TASK
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
 from detent.model.stream_records import StreamLine
 from detent.model.workflow_records import JobTree, SignalSent, StepRow, Undo
@@ -173,7 +174,7 @@ class JobSnapshot(Generic[R]):
     def _may_have_status(self, row: JobRow) -> bool:
         """Whether the job is a workflow, as far as this application knows."""
         task = self._engine.tasks.get(row.task)
-        return task is None or task.workflow is not None
+        return row.task != GRAPH_TASK if task is None else task.workflow is not None
 
     @property
     def rests(self) -> bool:

@@ -460,8 +460,8 @@ class Workflow(Struct, frozen=True, kw_only=True):
 
 
 class TreeNode(Struct, frozen=True, kw_only=True):
-    """A job in a tree. `path` is the step of its parent that has spawned it; None for the top, and for a child that is
-    detached. `state` is that of the job, or `parked`."""
+    """A job in a tree. `path` is the step of its parent that has spawned it, or the name of a node of a graph; None for
+    the top, and for a child that is detached. `state` is that of the job, or `parked`."""
 
     id: int
     parent_id: int | None

@@ -12,7 +12,7 @@ from detent.model.records import JobRow, TransitionRow
 from detent.model.service_records import WorkerRow
 from detent.store.contract import Verbs
 from detent.views.graph_explanation import explain_graph, explain_node
-from detent.views.workflow_explanation import explain_park
+from detent.views.workflow_explanation import explain_park, time_text
 
 __all__ = ["explain", "paused_by"]
 
@@ -49,7 +49,10 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case _:
             dead = "dead (quarantined)" if row.state == "quarantined" else row.state
             said = essence(row.error) or "no error recorded"
-            return f"it is {dead} after {_attempt(row)}: {said}{_undone(verbs, row)}"
+            undone = _undone(verbs, row)
+            # The records of an undo count as progress, so afterwards no attempt seems to be used up.
+            attempt = f"attempt {row.attempt}" if undone else _attempt(row)
+            return f"it is {dead} after {attempt}: {said}{undone}"
 
 
 def _undone(verbs: Verbs, row: JobRow) -> str:
@@ -61,7 +64,7 @@ def _undone(verbs: Verbs, row: JobRow) -> str:
         return f"; it undoes the steps of job {found.undo_of}"
     by = "" if found.undone_by is None else f" by job {found.undone_by}"
     if found.undone_at is not None:
-        return f"; its steps were undone{by} at {found.undone_at.isoformat()}"
+        return f"; its steps were undone{by} on {time_text(found.undone_at)}"
     return f"; its steps are being undone{by}" if by else ""
 
 
@@ -148,7 +151,7 @@ def _awaited_worker(verbs: Verbs, row: JobRow) -> str:
     knowing = [worker for worker in alive if row.task in worker.tasks]
     if not knowing:
         found = f"none of {len(alive)} alive does" if alive else "no worker is alive"
-        return f"{waits} a worker that knows task {row.task!r}: {found}"
+        return f"{waits} a worker that knows task {row.task!r}: {found}{_starting(alive)}"
     version = _version(verbs, row)
     able = [worker for worker in knowing if version is None or version in worker.versions.get(row.task, ())]
     if not able:
@@ -158,6 +161,14 @@ def _awaited_worker(verbs: Verbs, row: JobRow) -> str:
     if serving:
         return f"{waits} a free slot: {_workers(len(serving))} would take it"
     return f"{waits} a worker that serves it: {_workers(len(able))} would know task {row.task!r}, of other queues only"
+
+
+def _starting(alive: Sequence[WorkerRow]) -> str:
+    """Return how many of the workers cannot say yet which tasks they know: their processes are being started."""
+    count = sum(not worker.tasks for worker in alive)
+    if not count:
+        return ""
+    return ", and one of them is still starting" if count == 1 else f", and {count} of them are still starting"
 
 
 def _version(verbs: Verbs, row: JobRow) -> int | None:

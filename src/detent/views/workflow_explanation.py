@@ -10,7 +10,7 @@ from detent.model.workflow_records import ChildGroupRow, WaitRow, WorkflowRow
 from detent.store.contract import Verbs
 from detent.views.workflows import unread_signals
 
-__all__ = ["explain_park"]
+__all__ = ["explain_park", "time_text"]
 
 _NAMES_MAX = 5
 
@@ -21,17 +21,17 @@ def explain_park(verbs: Verbs, row: JobRow) -> str | None:
     if found is None or found.parked_at is None:
         return None
     waits = verbs.wait_list(job_id=row.id, limit=100).rows
-    since = _time(found.parked_at)
+    since = time_text(found.parked_at)
     if all(wait.kind == "time" for wait in waits):
         return f"it sleeps until {_until(found)}{_for(found)}, parked since {since}"
-    until = ", without a time limit" if found.due_at is None else f", until {_time(found.due_at)}"
+    until = ", without a time limit" if found.due_at is None else f", until {time_text(found.due_at)}"
     awaited = " or ".join(_awaited(verbs, row, waits))
     mailbox = _mailbox(verbs, row) if any(wait.kind == "signal" for wait in waits) else ""
     return f"it has been parked since {since} for {awaited}{until}{mailbox}"
 
 
 def _until(found: WorkflowRow) -> str:
-    return "it is woken" if found.due_at is None else _time(found.due_at)
+    return "it is woken" if found.due_at is None else time_text(found.due_at)
 
 
 def _for(found: WorkflowRow) -> str:
@@ -76,6 +76,9 @@ def _child(verbs: Verbs, child_id: int) -> str:
     if row is None:
         return f"child {child_id}, which is not on record"
     said = f": {of}" if row.state == "quarantined" and (of := essence(row.error)) else ""
+    (found,) = verbs.workflow_get([child_id])
+    if found is not None and found.parked_at is not None:
+        return f"child {child_id} ({row.task}), which is parked for {found.parked_for}"
     return f"child {child_id} ({row.task}), which is {row.state}{said}"
 
 
@@ -86,5 +89,6 @@ def _mailbox(verbs: Verbs, row: JobRow) -> str:
     return f"; {len(names):,} signal{'' if len(names) == 1 else 's'} in the mailbox{f' ({shown})' if names else ''}"
 
 
-def _time(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
+    """Return a time as people read it, to the minute."""
     return f"{moment.astimezone(UTC):%A %Y-%m-%d %H:%M} UTC"

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from detent.errors import InvalidInput, NotFound
+from detent.model.graph_records import GRAPH_TASK
 from detent.model.records import JobRow
 from detent.model.workflow_records import ChildGroupRow, JobTree, StepRow, TreeNode, Workflow, WorkflowRow
 from detent.store.contract import Verbs
@@ -158,10 +159,20 @@ class _Tree:
         self._groups += groups
         rows = [row for row in self._verbs.job_get(ids) if row is not None]
         known = self._verbs.workflow_get([row.id for row in rows])
-        found = [_node(row, one, node.depth + 1, _path(groups, row.id)) for row, one in zip(rows, known, strict=True)]
+        names = self._names(node, len(ids))
+        found = [
+            _node(row, one, node.depth + 1, names.get(row.id) or _path(groups, row.id))
+            for row, one in zip(rows, known, strict=True)
+        ]
         self._children[node.id] = found
         self._left -= len(found)
         return [child for child, one in zip(found, known, strict=True) if one is not None]
+
+    def _names(self, node: TreeNode, most: int) -> dict[int, str]:
+        """Return the names of the first nodes of a graph by their jobs; nothing for any other job."""
+        if node.task != GRAPH_TASK:
+            return {}
+        return {one.job_id: one.name for one in self._verbs.node_list(node.id, limit=most)}
 
     def _collect(self, node: TreeNode, nodes: list[TreeNode]) -> None:
         nodes.append(node)
