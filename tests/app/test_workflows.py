@@ -239,7 +239,7 @@ def test_why_says_what_the_child_of_a_workflow_waits_for_itself(app: Detent, har
     """Not only that it is pending."""
 
     @app.workflow(name="trip")
-    def trip(ctx: WorkflowContext) -> str:
+    def trip(ctx: WorkflowContext) -> object:
         return ctx.join(ctx.spawn(app.find_task("expense").call(report=7)))
 
     job = trip.enqueue()

@@ -244,11 +244,12 @@ class WorkflowContext(_AnyWorkflowContext, Protocol):
 
     def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
         """Wait for a signal, without a worker, and return its payload. Signals of one name are taken in the order in
-        which they were sent, each once, also those that were sent before. `WaitTimeout`."""
+        which they were sent, each once, also those that were sent before. `WaitTimeout`; `InvalidPayload` for a payload
+        that does not fit `kind`, in every attempt: it is on record as taken."""
         ...
 
     def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:
-        """Wait for whichever comes first. `WaitTimeout`."""
+        """Wait for whichever comes first. `WaitTimeout`; `InvalidPayload` as `wait_for`."""
         ...
 
     def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:

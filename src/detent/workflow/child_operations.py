@@ -265,7 +265,7 @@ class ChildOperations:
         wait = waits[chosen["n"]]
         if wait.kind == "signal":
             text = json_codec.encode(chosen["value"], field="value", size_max=2**26)
-            return Arrival(wait, self._run.decoded(text, wait.type, words))
+            return Arrival(wait, self._run.payload(text, wait.type, wait.name, path))
         counts = msgspec.convert(chosen["value"], Counts)
         child: Child[Any] = Child(wait.child_id or 0, wait.name, wait.name, "")
         return Arrival(wait, (yield from self._result(child, counts)))

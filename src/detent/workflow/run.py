@@ -5,6 +5,7 @@ Operations of steps, waits and children share it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -255,6 +256,20 @@ class WorkflowRun:
         try:
             return decode_value(value, kind, path, adapt)
         except InvalidPayload as error:
+            self.fatal = error
+            raise
+
+    def payload(self, text: str | None, kind: Any, signal: str, path: str) -> Any:
+        """Return the payload of a signal that the step `path` has taken. If it does not fit, null included, that is
+        raised here in every attempt. If the function does not catch it, the workflow stops until a person has sent
+        another signal, or mended the code."""
+        try:
+            return json_codec.decode(text or "null", kind, field=f"payload of signal {signal!r}")
+        except InvalidPayload as error:
+            rewind = f"detent workflows rewind {self.claimed.job_id} --to {shlex.quote(path)}"
+            error.add_note(
+                f"Send the signal with another payload, and then: {rewind}. Or mend the code, and retry the job."
+            )
             self.fatal = error
             raise
 

@@ -84,7 +84,7 @@ class WaitOperations:
         found, value = yield from self.wait(path, (WaitOn("signal", signal),), words, timeout=lasts)
         if found == "timeout":
             raise self._run.timed_out(words)
-        return self._run.decoded(value, kind, path)
+        return self._run.payload(value, kind, signal, path)
 
     def wait(
         self,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from detent import Detent, Retry
-from detent.declare.workflow import Local
+from detent.declare.workflow import Local, Step
 from detent.declare.workflow_context import AsyncWorkflowContext, WorkflowContext
-from detent.errors import WaitTimeout
+from detent.errors import InvalidPayload, WaitTimeout
 from detent.testing.harness import Harness
 from tests.worker.attempt.workflow.conftest import calls, note, signal, work
 
@@ -179,3 +181,65 @@ def test_continue_as_new_begins_again_with_other_arguments(harness: Harness, app
     work(harness)
     assert job.refresh().result == "kept"
     assert calls == ["think 0 1", "think 1 2", "think 2 3"]
+
+
+@pytest.mark.parametrize("chooses", [False, True])
+def test_a_payload_that_does_not_fit_stops_the_workflow_until_another_is_sent(
+    harness: Harness, app: Detent, chooses: bool
+) -> None:
+    """Nothing is undone and no attempt is wasted. null was taken for a value of every type."""
+
+    @app.workflow(name="expense", retry=Retry(3))
+    def expense(ctx: WorkflowContext) -> bool:
+        ctx.step(Step("ask", undo=lambda _: note("undo")), note, "ask")
+        if chooses:
+            return bool(ctx.first(ctx.on("decision", bool), ctx.on("veto", bool)).value)
+        return ctx.wait_for("decision", bool)
+
+    job = expense.enqueue()
+    work(harness)
+    signal(harness, job, "decision", "null")
+    work(harness)
+    assert job.refresh().state == "quarantined"
+    assert job.why().endswith("payload of signal 'decision': found `null`; allowed: `bool`")
+    path = "first" if chooses else "signal decision"
+    assert f"detent workflows rewind {job.id} --to {shlex.quote(path)}" in (job.error or "")
+    signal(harness, job, "decision", "true")
+    job.rewind(to=path)
+    work(harness)
+    assert (job.refresh().result, calls) == (True, ["ask"])
+
+
+def test_the_function_may_catch_a_payload_that_does_not_fit(harness: Harness, app: Detent) -> None:
+    @app.workflow(name="expense")
+    def expense(ctx: WorkflowContext) -> list[str]:
+        refused: list[str] = []
+        while True:
+            try:
+                return [*refused, str(ctx.wait_for("decision", bool))]
+            except InvalidPayload as error:
+                refused.append(str(error))
+
+    job = expense.enqueue()
+    for payload in ('"yes"', "null", "true"):
+        signal(harness, job, "decision", payload)
+    work(harness)
+    assert job.refresh().result == [
+        "payload of signal 'decision': found `str`; allowed: `bool`",
+        "payload of signal 'decision': found `null`; allowed: `bool`",
+        "True",
+    ]
+
+
+def test_null_fits_a_wait_that_allows_it(harness: Harness, app: Detent) -> None:
+    @app.workflow(name="expense")
+    def expense(ctx: WorkflowContext) -> list[object]:
+        maybe: Any = str | None
+        chosen = ctx.first(ctx.on("note", maybe))
+        return [ctx.wait_for("note"), ctx.wait_for("note", maybe), ctx.wait_for("note", type(None)), chosen.value]
+
+    job = expense.enqueue()
+    for _ in range(4):
+        signal(harness, job, "note")
+    work(harness)
+    assert job.refresh().result == [None, None, None, None]
