@@ -26,12 +26,10 @@ class PlainSurface(Surface):
     # -- steps -------------------------------------------------------------------------------------------------
 
     def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        _refuse_async(fn)
-        return self.drive(self.steps.step(as_step(step), fn, args, kwargs))
+        return self.drive(self.steps.step(_plain_step(step, fn), fn, args, kwargs))
 
     def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        _refuse_async(fn)
-        return self.drive(self.steps.transact(as_step(step), fn, args, kwargs))
+        return self.drive(self.steps.transact(_plain_step(step, fn), fn, args, kwargs))
 
     def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         _refuse_async(fn)
@@ -112,6 +110,15 @@ class PlainGroupResult:
         return self._children.failures(self._outcome.group)
 
 
-def _refuse_async(fn: Callable[..., Any]) -> None:
-    if is_async(fn):
-        raise InvalidInput("fn", f"the async function {fn!r:.80}", "a plain function, or an async workflow")
+def _plain_step(step: str | Step[Any], fn: Callable[..., Any]) -> Step[Any]:
+    """Return a step whose functions are plain. `InvalidInput`: the coroutine of another one would never run."""
+    found = as_step(step)
+    _refuse_async(fn)
+    _refuse_async(found.undo, f"undo of step {found.name!r}")
+    _refuse_async(found.probe, f"probe of step {found.name!r}")
+    return found
+
+
+def _refuse_async(fn: Callable[..., Any] | None, field: str = "fn") -> None:
+    if fn is not None and is_async(fn):
+        raise InvalidInput(field, f"the async function {fn!r:.80}", "a plain function, or an async workflow")

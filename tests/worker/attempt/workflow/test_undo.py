@@ -61,6 +61,32 @@ def test_an_async_workflow_undoes_its_steps_too(harness: Harness, app: Detent) -
     assert job.refresh().state == "quarantined"
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_plain_workflow_does_not_take_an_async_undo_for_done(harness: Harness, app: Detent, hidden: bool) -> None:
+    """Its coroutine was never run, and the step was recorded as undone."""
+
+    async def refund(word: str) -> None:
+        await anote(f"undo {word}")
+
+    @app.workflow(name="order", retry=ONCE)
+    def order(ctx: WorkflowContext) -> None:
+        undo = (lambda word: refund(word)) if hidden else refund
+        ctx.step(Step("charge", undo=undo, retry=ONCE), note, "charge")
+        ctx.step("ship", fail)
+
+    job = order.enqueue()
+    work(harness)
+    job = job.refresh()
+    assert job.state == "quarantined"
+    if hidden:
+        assert "the undo of step 'charge'" in (job.error or "")
+        assert "found a coroutine" in (job.error or "")
+        assert "charge~undo" not in steps(harness, job)
+    else:
+        assert "undo of step 'charge': found the async function" in (job.error or "")
+        assert calls == []
+
+
 def test_a_crash_between_two_undos_repeats_neither(harness: Harness, app: Detent) -> None:
     """F20: each undo is a step of its own."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from detent.client.transaction import OpenTx
@@ -36,6 +37,16 @@ __all__ = ["PlainWorkflowContext"]
 T = TypeVar("T")
 
 _SLOTS_MAX = 64
+
+
+def _refuse_coroutine(request: CallFunction, value: Any) -> Any:
+    """Return what a function has returned. `InvalidInput` for a coroutine, of a lambda for instance: it would never
+    run, although an undo would seem to be done."""
+    if not isinstance(value, CoroutineType):
+        return value
+    value.close()
+    found = f"a coroutine from {request.fn!r:.80}"
+    raise InvalidInput(f"step {request.path!r}", found, "a plain function, or an async workflow")
 
 
 class StepTx(OpenTx):
@@ -90,7 +101,7 @@ class PlainWorkflowContext(BaseWorkflowContext, PlainSurface):
             case CallFunction():
                 token = inside_step.set(request.path)
                 try:
-                    return request.fn(*request.args, **request.kwargs)
+                    return _refuse_coroutine(request, request.fn(*request.args, **request.kwargs))
                 finally:
                     inside_step.reset(token)
             case Write():
