@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
@@ -85,7 +85,8 @@ class Step(Generic[T]):
     - `retry`: retries of this step alone. Without it, an error that leaves the workflow's function ends the attempt,
       and the retry policy of the workflow counts; the next attempt continues with this step.
     - `timeout`: time limit of one call in seconds; for async functions only.
-    - `undo`: a function of the step's value that undoes what the step has done.
+    - `undo`: a function of the step's value that undoes what the step has done. In an async workflow, `undo` and
+      `probe` may be async.
     - `once`: do not call the step again if it is unknown whether its effect has happened. `probe`: a function with the
       arguments of the step that finds out, and returns a `Probed`.
     - `adapt`: converts a recorded value that no longer fits the declared type.
@@ -99,7 +100,7 @@ class Step(Generic[T]):
     timeout: float | None = field(default=None, kw_only=True)
     undo: Callable[[T], object] | None = field(default=None, kw_only=True)
     once: bool = field(default=False, kw_only=True)
-    probe: Callable[..., Probed] | None = field(default=None, kw_only=True)
+    probe: Callable[..., Probed | Awaitable[Probed]] | None = field(default=None, kw_only=True)
     adapt: Callable[[Any], T] | None = field(default=None, kw_only=True)
     lazy: bool = field(default=False, kw_only=True)
     secret: bool = field(default=False, kw_only=True)

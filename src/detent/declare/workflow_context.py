@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, TypeVar, overload
@@ -88,19 +88,19 @@ class GroupResult(Protocol[T_co]):
         ...
 
 
-class AsyncGroupResult(Protocol[T]):
-    """The end of a group of children, in an async workflow."""
+class AsyncGroupResult(Protocol[T_co]):
+    """The end of a group of children, in an async workflow. Results and failures are read page by page."""
 
     total: int
     succeeded: int
     failed: int
 
-    async def results(self) -> list[T]:
-        """Return the results of the children that succeeded, in the order in which they were spawned."""
+    def results(self) -> AsyncIterator[T_co]:
+        """Return the results of the children that succeeded, in the order in which they were spawned: `async for`."""
         ...
 
-    async def failures(self) -> list[Child[T]]:
-        """Return the children that did not succeed."""
+    def failures(self) -> AsyncIterator[Child[T_co]]:
+        """Return the children that did not succeed: `async for`."""
         ...
 
 
@@ -113,10 +113,10 @@ class ChildGroup(Protocol[T_co]):
         ...
 
 
-class AsyncChildGroup(Protocol[T]):
+class AsyncChildGroup(Protocol[T_co]):
     """Children that were spawned together, in an async workflow."""
 
-    async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AsyncGroupResult[T]:
+    async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AsyncGroupResult[T_co]:
         """Do the same as `ChildGroup.join`."""
         ...
 

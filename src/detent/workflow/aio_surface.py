@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 from detent.declare.task import Call
@@ -18,6 +19,9 @@ from detent.workflow.surface import Surface, moment_of
 __all__ = ["AioSurface"]
 
 T = TypeVar("T")
+
+_PORTION = 1000
+"""How many results of children are in memory at once."""
 
 
 class AioSurface(Surface):
@@ -103,13 +107,18 @@ class AioGroupResult:
         self.succeeded = outcome.succeeded
         self.failed = outcome.failed
 
-    async def results(self) -> list[Any]:
+    def results(self) -> AsyncIterator[Any]:
         """Return the results of those that succeeded."""
-        return await self._context.drive(_done(lambda: list(self._children.results(self._outcome.group))))
+        return self._each(self._children.results(self._outcome.group))
 
-    async def failures(self) -> list[Child[Any]]:
+    def failures(self) -> AsyncIterator[Child[Any]]:
         """Return those that did not succeed."""
-        return await self._context.drive(_done(lambda: list(self._children.failures(self._outcome.group))))
+        return self._each(self._children.failures(self._outcome.group))
+
+    async def _each(self, found: Iterator[T]) -> AsyncIterator[T]:
+        while portion := await self._context.drive(_done(lambda: list(islice(found, _PORTION)))):
+            for one in portion:
+                yield one
 
 
 def _done(function: Callable[[], T]) -> Operation[T]:

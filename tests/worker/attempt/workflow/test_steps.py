@@ -241,6 +241,20 @@ def test_a_step_that_must_not_be_repeated_asks_its_probe(harness: Harness, app: 
     assert calls == ["charge"]
 
 
+def test_the_probe_of_an_async_workflow_may_be_async(harness: Harness, app: Detent) -> None:
+    async def was_charged(word: str) -> Probed:
+        return Probed.done(await anote(f"paid the {word} before"))
+
+    @app.workflow(name="order", retry=Retry(3, base=1))
+    async def order(ctx: AsyncWorkflowContext) -> str:
+        return await ctx.step(Step("charge", once=True, probe=was_charged), anote, "charge")
+
+    job = order.enqueue()
+    harness.crash(job, at="called charge")
+    harness.work(skip=True)
+    assert (job.refresh().result, calls) == ("paid the charge before", ["charge", "paid the charge before"])
+
+
 def test_a_step_that_must_not_be_repeated_and_has_no_probe_needs_a_person(harness: Harness, app: Detent) -> None:
     def charge() -> str:
         if not calls:
