@@ -72,8 +72,16 @@ def test_the_payload_of_a_link_is_shown_before_it_is_sent(links: Links) -> None:
     assert "It was sent before" in again.text
     other = links.http.post(links.path, data={"payload": "false"}, headers=BROWSER)
     assert other.status_code == 409
-    assert "was used before, with another payload" in other.text
+    assert "It was sent with another answer. The first answer counts." in other.text
     assert links.signals == ['{"ok":true}']
+
+
+def test_a_link_with_a_payload_that_is_no_json_says_so_at_once(links: Links) -> None:
+    """Not only when its button is pressed."""
+    page = links.http.get(links.path, params={"payload": "yes"}, headers=BROWSER)
+    assert page.status_code == 422
+    assert "payload: found malformed JSON" in page.text
+    assert "<form" not in page.text
 
 
 def test_a_program_posts_json(links: Links) -> None:
@@ -132,7 +140,9 @@ def test_an_ended_or_deleted_workflow(links: Links) -> None:
     links.job.cancel()
     assert links.http.get(links.path).json()["title"] == "JobEnded"
     assert links.http.post(links.path, json=1).json()["title"] == "JobEnded"
-    assert "This link does not work" in links.http.get(links.path, headers=BROWSER).text
+    page = links.http.get(links.path, headers=BROWSER)
+    assert "This question is closed" in page.text
+    assert "app.workflows" not in page.text, "a person is told what a program should call"
     links.harness.clock.advance(86_400 * 400)
     links.app.store.job_prune(links.harness.clock.now(), None, 1000, "test")
     assert links.http.get(links.path).status_code == 404

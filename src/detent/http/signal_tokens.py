@@ -18,7 +18,16 @@ from starlette.responses import Response
 
 from detent.app.detent import Detent
 from detent.client.signal_tokens import TokenFacts, look_at_token
-from detent.errors import DatabaseError, DetentError, InvalidPayload, WrongToken
+from detent.errors import (
+    DatabaseError,
+    DetentError,
+    InvalidPayload,
+    JobEnded,
+    NotFound,
+    TokenUsed,
+    WaitOver,
+    WrongToken,
+)
 from detent.http.bodies import encode, to_body
 from detent.http.failed_logins import FailedLogins
 from detent.http.problems import PROBLEM, problem, refuse
@@ -66,7 +75,12 @@ class SignalTokens:
         except DetentError as error:
             return self._refuse(request, token, error)
         if _wants_page(request):
-            return _page(f"Send {found.signal}?", _form(found, request.query_params.get("payload")))
+            payload = request.query_params.get("payload")
+            try:
+                self._checked(payload)
+            except InvalidPayload as error:
+                return self._refuse(request, token, error)
+            return _page(f"Send {found.signal}?", _form(found, payload))
         return Response(encode(to_body(found)), 200, _HEADERS, "application/json")
 
     async def redeem(self, request: Request) -> Response:
@@ -118,7 +132,11 @@ class SignalTokens:
             decoded = text.decode()
         except UnicodeDecodeError as error:
             raise InvalidPayload("payload", f"bytes that are not UTF-8: {error}"[:200], "JSON as UTF-8") from None
-        return _Payload(json_codec.decode(decoded, field="payload", depth_max=self._app.settings.depth_max))
+        return _Payload(self._checked(decoded))
+
+    def _checked(self, text: str | None) -> Any:
+        """Return a payload from its JSON. `InvalidPayload`."""
+        return json_codec.decode(text or "null", field="payload", depth_max=self._app.settings.depth_max)
 
     def _refuse(self, request: Request, token: str, error: DetentError) -> Response:
         found = problem(error)
@@ -135,7 +153,8 @@ class SignalTokens:
             log.error("%s of the token of a signal failed: %s", request.method, error)
             headers["Retry-After"] = "1"
         if _wants_page(request):
-            return _page("This link does not work", f"<p>{escape(found.detail)}</p>", found.status)
+            title, text = _for_people(error, found.detail)
+            return _page(title, f"<p>{escape(text)}</p>", found.status)
         return Response(msgspec.json.encode(found), found.status, headers, PROBLEM)
 
 
@@ -158,6 +177,24 @@ def _field_of(form: str) -> str:
 def _wants_page(request: Request) -> bool:
     """Whether a browser asks, rather than a program."""
     return "text/html" in request.headers.get("accept", "")
+
+
+def _for_people(error: DetentError, detail: str) -> tuple[str, str]:
+    """Return title and text of the page that refuses a token. Whoever follows a link does not know what a job is."""
+    match error:
+        case JobEnded() | NotFound():
+            return "This question is closed", "It was answered, or it is not asked any more."
+        case WaitOver():
+            return "This question is closed", "It was answered in another way, or its time is over."
+        case TokenUsed():
+            return "This link was used before", "It was sent with another answer. The first answer counts."
+        case WrongToken():
+            return (
+                "This link does not work",
+                "It is incomplete, or was not made here. Use the whole link as it was sent.",
+            )
+        case _:
+            return "This link does not work", detail
 
 
 def _form(found: TokenFacts, payload: str | None) -> str:
