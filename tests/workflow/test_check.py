@@ -122,6 +122,69 @@ def test_a_check_says_what_then_happens(
     assert "audit" not in called
 
 
+def signal_renamed(ctx: WorkflowContext) -> None:
+    ctx.step("reserve", say, "reserve")
+    ctx.step("charge", say, "charge")
+    ctx.wait_for("proceed")
+
+
+def wait_removed(ctx: WorkflowContext) -> None:
+    ctx.step("reserve", say, "reserve")
+    ctx.step("charge", say, "charge")
+    ctx.step("ship", say, "ship")
+
+
+def signal_added(ctx: WorkflowContext) -> None:
+    ctx.step("reserve", say, "reserve")
+    ctx.step("charge", say, "charge")
+    ctx.first(ctx.on("proceed"), ctx.on("go"))
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "detail"),
+    [
+        (begun, "continues", "with the wait for signal go"),
+        (
+            signal_renamed,
+            "stays parked",
+            "for signal go, and this code goes on with the wait for signal proceed: send it signal go",
+        ),
+        (wait_removed, "stays parked", "for signal go, and this code goes on with step ship: send it signal go"),
+        (signal_added, "continues", "with the wait for signal proceed or signal go"),
+    ],
+)
+def test_a_workflow_that_waits_for_what_the_code_does_not_send_any_more(
+    harness: Harness, function: Callable[..., Any], verdict: str, detail: str
+) -> None:
+    """Its record fits, so it was said to continue; but a signal with the new name does not wake it."""
+    old = deployed(harness, begun)
+    job = old.enqueue(old.find_task("order").call())
+    harness.work()
+    new = deployed(harness, function)
+    found = checked(harness, new, job.id)
+    assert (found.verdict, found.detail) == (verdict, detail)
+    new.jobs.get(job.id).signal("proceed")
+    harness.work()
+    assert new.workflows.get(job.id).state == "parked"
+    new.jobs.get(job.id).signal("go")
+    harness.work()
+    assert new.jobs.get(job.id).state == "succeeded"
+
+
+def waits_for_a_day(ctx: WorkflowContext) -> None:
+    ctx.wait_for("go", timeout=86_400)
+
+
+def test_a_time_limit_wakes_a_workflow_too(harness: Harness) -> None:
+    def waits_for_another(ctx: WorkflowContext) -> None:
+        ctx.wait_for("proceed", timeout=86_400)
+
+    old = deployed(harness, waits_for_a_day)
+    job = old.enqueue(old.find_task("order").call())
+    harness.work()
+    assert checked(harness, deployed(harness, waits_for_another), job.id).verdict == "continues"
+
+
 def test_an_async_workflow_is_checked_too(harness: Harness) -> None:
     async def first(ctx: AsyncWorkflowContext) -> None:
         await ctx.step("reserve", asay, "reserve")

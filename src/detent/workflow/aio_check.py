@@ -7,7 +7,7 @@ step is called.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -18,7 +18,7 @@ from detent.declare.workflow import StepCall
 from detent.errors import InvalidArguments, UnknownTask, WorkflowDrift
 from detent.model import json_codec
 from detent.model.records import Claimed, JobRow, NewJob
-from detent.model.workflow_records import StepBegun, WorkflowHistory, WorkflowRow
+from detent.model.workflow_records import NewWait, StepBegun, WaitOn, WorkflowHistory, WorkflowRow
 from detent.store.contract import Store
 from detent.workflow.aio_surface import AioSurface
 from detent.workflow.branch import inside_step
@@ -30,13 +30,18 @@ from detent.workflow.surface import Surface
 __all__ = ["Verdict", "WorkflowCheck", "check_workflow"]
 
 T = TypeVar("T")
-Verdict = Literal["continues", "drift", "unsupported version", "unknown task", "fails"]
+Verdict = Literal["continues", "stays parked", "drift", "unsupported version", "unknown task", "fails"]
 _PAGE = 1000
+_WAITS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCheck:
-    """What would become of a parked workflow under this code. `detail` says where it goes on, or why it does not."""
+    """What would become of a parked workflow under this code. `detail` says where it goes on, or why it does not.
+
+    `stays parked`: the record fits the code, but the workflow waits, without a time limit, for a signal for which the
+    code does not wait there any more. Nothing else wakes it.
+    """
 
     job_id: int
     task: str
@@ -48,8 +53,9 @@ class WorkflowCheck:
 class _Reached(BaseException):
     """The function has come to something that is not on record."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, on: tuple[WaitOn, ...] = ()) -> None:
         self.what = what
+        self.on = on
 
 
 class _CheckContext(Surface):
@@ -150,10 +156,16 @@ def _stop(request: Request) -> _Reached:
             return _Reached(f"step {request.path}")
         case Suspend():
             return _Reached(f"the wait for {request.wait.words}")
-        case Write():
-            return _Reached("the next wait")
+        case Write(items=(*_, NewWait() as wait)):
+            return _Reached(f"the wait for {_words(wait.on)}", wait.on)
         case _:
             return _Reached("its next step")
+
+
+def _words(on: Sequence[WaitOn]) -> str:
+    return (
+        " or ".join(f"signal {one.name}" if one.kind == "signal" else f"children {one.name}" for one in on) or "a time"
+    )
 
 
 class _PlainCheck(_CheckContext, PlainSurface):
@@ -216,6 +228,9 @@ def check_workflow(
             context.run.start()
             task.function(context, **arguments)
     except _Reached as reached:
+        if waits := _waits_in_vain(store, workflow, reached.on):
+            words = _words(waits)
+            return found("stays parked", f"for {words}, and this code goes on with {reached.what}: send it {words}")
         return found("continues", f"with {reached.what}")
     except WorkflowDrift as error:
         return found("drift", str(error))
@@ -230,6 +245,17 @@ def check_workflow(
     except Exception as error:
         return found("fails", f"{type(error).__name__}: {error}")
     return found("continues", "to its end")
+
+
+def _waits_in_vain(store: Store, workflow: WorkflowRow | None, on: Sequence[WaitOn]) -> list[WaitOn]:
+    """Return the signals for which a workflow is parked, if nothing else wakes it, and the code, which goes on with a
+    wait `on` others or with no wait, waits for none of them."""
+    if workflow is None or workflow.parked_at is None or workflow.due_at is not None:
+        return []
+    rows = store.wait_list(job_id=workflow.job_id, limit=_WAITS_MAX).rows
+    signals = [WaitOn("signal", row.name or "") for row in rows if row.kind == "signal"]
+    known = {one.name for one in on if one.kind == "signal"}
+    return signals if len(signals) == len(rows) and not known & {one.name for one in signals} else []
 
 
 async def _awaited(context: Any, task: Task[..., Any, Any], arguments: dict[str, Any]) -> Any:
