@@ -66,6 +66,7 @@ def test_a_signal_by_id(shell: Shell, world: World) -> None:
     assert shell.run("workflows", "signal", job_id, "decision", "1", "--dedupe", "mail-1").code == 4
     assert shell.run("workflows", "signal", 10**6, "decision").code == 3
     assert shell.run("workflows", "signal", job_id).code == 2
+    assert "Give the ID of the workflow, or its --key, and the name" in shell.run("workflows", "signal").err
 
 
 def test_a_signal_by_key_starts_the_workflow(sqlite_shell: Shell) -> None:
@@ -95,7 +96,10 @@ def test_rewind_and_fork(shell: Shell, world: World) -> None:
     (copy,) = shell.run("workflows", "steps", forked["id"], "--json").json
     assert (copy["path"], copy["value"], copy["attempt"]) == ("ask", {"report": 8}, 0)
     assert shell.run("workflows", "get", forked["id"], "--json").json["forked_from"] == job_id
-    assert "1 unread signals stay with that: other" in shell.run("workflows", "fork", job_id).out
+    assert (
+        f"is a fork of job {job_id}, which keeps its 1 unread signal: other"
+        in shell.run("workflows", "fork", job_id).out
+    )
     assert "what if" in shell.run("jobs", "history", forked["id"]).out
     out = shell.run("workflows", "rewind", job_id, "--to", "password", "--reason", "again").out
     assert out == f"job {job_id} is pending: it continues with password\n"

@@ -72,3 +72,12 @@ def test_every_file_that_is_mentioned_exists(page: Path) -> None:
     prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
     for mention in FILE.findall(prose):
         assert any((ROOT / folder / mention).exists() for folder in FOLDERS), mention
+
+
+@pages
+def test_every_request_goes_to_the_server_as_it_starts_and_its_body_is_json(page: Path) -> None:
+    """`curl -d` sends a form, which the API refuses."""
+    blocks = "\n".join(code for language, code in BLOCK.findall(page.read_text(encoding="utf-8")) if language == "sh")
+    for request in re.findall(r"^curl .*$", blocks, re.MULTILINE):
+        assert "localhost:8321/" in request, request
+        assert not re.search(r" (-d|--data\S*|-X) ", request), request

@@ -80,8 +80,8 @@ class AsyncWorkflows:
         )
 
     async def versions(self, *, task: str | None = None) -> ListPage[VersionCount]:
-        """Count the workflows that have not ended by task and by the version under which they began. A version without
-        workflows needs no code any more. `InvalidInput`.
+        """Count the workflows that have begun and not ended, by task and by the version under which they began. A
+        version without workflows needs no code any more. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.versions, task=task)
 

@@ -138,8 +138,8 @@ class Workflows:
         return ListPage(found, None if following is None else f"{following[0]}-{following[1]}")
 
     def versions(self, *, task: str | None = None) -> ListPage[VersionCount]:
-        """Count the workflows that have not ended by task and by the version under which they began. A version without
-        workflows needs no code any more. `InvalidInput`."""
+        """Count the workflows that have begun and not ended, by task and by the version under which they began. A
+        version without workflows needs no code any more. `InvalidInput`."""
         self._check_names(task=task)
         return ListPage(self._engine.store.workflow_versions(task))
 

@@ -110,7 +110,9 @@ def _refusal(message: str, kind: type[msgspec.Struct]) -> InvalidInput:
         return InvalidInput(found[1], "nothing", "a value: it is required")
     if found := re.fullmatch(r"Expected (.+), got (.+)", fault):
         return InvalidInput(field, found[2], found[1])
-    return InvalidInput(field or "arguments", fault, names)
+    if field and "datetime" in fault:
+        return InvalidInput(field, "text that is not a time", "a time such as 2026-11-18T09:30:00Z")
+    return InvalidInput(field or "arguments", fault, "a value that fits its declared type" if field else names)
 
 
 def _without_none(kind: Any) -> Any:

@@ -484,7 +484,8 @@ class JobTree(Struct, frozen=True, kw_only=True):
 
 
 class VersionCount(Struct, frozen=True):
-    """How many workflows of a task that have not ended began under a version. Version 0: they have recorded nothing."""
+    """How many workflows of a task began under a version and have not ended. Version 0: children that have not
+    begun."""
 
     task: str
     version: int

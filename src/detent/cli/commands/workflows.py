@@ -88,12 +88,13 @@ def waits(session: Session, app: Detent, **chosen: Any) -> None:
 @task_option
 @with_app
 def versions(session: Session, app: Detent, task: str | None) -> None:
-    """Count workflows that have not ended, by task and version.
+    """Count workflows that have begun and not ended, by task and version.
 
-    The version is that under which they began. A version that is not listed needs no code any more.
+    The version is that under which they began; 0 if a child has not begun yet. A version that is not listed needs no
+    code any more.
     """
     rows = app.workflows.versions(task=task)
-    session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows that have not ended")
+    session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows in progress")
 
 
 @workflows.command()
@@ -113,7 +114,7 @@ def check(session: Session, app: Detent, **chosen: Any) -> int:
 
 
 @workflows.command()
-@click.argument("job_id", metavar="[ID]")
+@click.argument("job_id", metavar="[ID]", required=False)
 @click.argument("name", metavar="NAME", required=False)
 @click.argument("payload", metavar="[JSON]", required=False)
 @option("--key", "Send it to the workflow with this key, instead of to an ID.", "KEY")
@@ -126,7 +127,7 @@ def check(session: Session, app: Detent, **chosen: Any) -> int:
 def signal(
     session: Session,
     /,
-    job_id: str,
+    job_id: str | None,
     name: str | None,
     payload: str | None,
     key: str | None,
@@ -144,6 +145,8 @@ def signal(
         if payload is not None:
             raise click.UsageError("Give an ID or --key, not both.")
         job_id, name, payload = "", job_id, name
+    if job_id is None:
+        raise click.UsageError("Give the ID of the workflow, or its --key, and the name of the signal.")
     if not name:
         raise click.UsageError("Give the name of the signal.")
     if start is not None and key is None:
@@ -290,7 +293,10 @@ def fork(
     arguments = None if payload is None else json_codec.decode(payload, field="--payload")
     job = app.jobs.get(job_id).fork(at=at, replace=values, payload=arguments, **options)
     unread = _unread(job)
-    stays = f"; {sum(unread.values())} unread signals stay with that: {', '.join(map(line, unread))}" if unread else ""
+    stays = ""
+    if unread:
+        count = output.count_of(sum(unread.values()), "unread signal")
+        stays = f", which keeps its {count}: {', '.join(map(line, unread))}"
     answer = {"id": str(job.id), "state": job.state, "forked_from": job_id, "unread": unread}
     session.answer(answer, f"job {job.id} is a fork of job {job_id}{stays}")
 
