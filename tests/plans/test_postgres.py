@@ -28,7 +28,8 @@ from detent.store.open import open_store
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.postgres import Cluster
 from detent.testing.stores import START, plain_connection
-from tests.contract.jobs.sample_jobs import claim, enqueue, new_job
+from tests.contract.jobs.sample_jobs import claim, enqueue, finish, new_job
+from tests.contract.workflows.sample_workflows import begin
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 
 SMALL = 1
@@ -329,18 +330,25 @@ def _step(connection: psycopg.Connection[Any], place: WalkPlace) -> WalkStep:
     )
 
 
-@pytest.mark.parametrize("crowd", [False, True], ids=["empty", "crowd"])
+@pytest.mark.parametrize("known", ["empty", "few", "crowd"])
 def test_an_invariant_goes_through_each_table_a_few_times_whatever_the_planner_believes(
-    postgres_store_url: str, postgres_cluster: Cluster, unanalyzed: list[str], crowd: bool
+    postgres_template: str, postgres_cluster: Cluster, unanalyzed: list[str], known: str
 ) -> None:
-    """R2: planned over tables that are empty, or of which nothing is known, and carried out over what they have become
-    since: no look at a growing table is repeated for each row of another one."""
-    url = postgres_cluster.url_of(unanalyzed[1]) if crowd else postgres_store_url
+    """R2: planned over tables that are empty, that had one row when they were analysed, or of which nothing is known, and
+    carried out over what they have become since: no look at a growing table is repeated for each row of another one."""
+    name = f"{postgres_template}_{known}"
+    template = unanalyzed[1] if known == "crowd" else postgres_template
+    url = postgres_cluster.create_database(name, template=template)
+    if known == "few":
+        with closing(open_store(url)) as store:
+            finish(store, begin(store))
+        _run(url, "VACUUM ANALYZE")
     with closing(plain_connection(url)) as connection:
         connection.execute(WHOLE_TABLES)
         for invariant in load("postgres"):
             ((plans,),) = connection.execute(f"EXPLAIN (FORMAT JSON) {invariant.sql}").fetchall()
             assert repeated(plans[0]["Plan"]) == [], invariant.name
+    postgres_cluster.drop_database(name)
 
 
 def test_a_repeated_look_would_be_seen(postgres_store_url: str) -> None:

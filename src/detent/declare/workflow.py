@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from types import FunctionType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -171,7 +173,13 @@ def as_step(step: str | Step[T]) -> Step[T]:
         return step
     if not isinstance(step, str):
         raise InvalidInput("step", repr(step)[:80], "a name, or a Step with more options")
-    return Step(step)
+    return _named_step(step)
+
+
+@lru_cache(maxsize=4096)
+def _named_step(name: str) -> Step[Any]:
+    """Return a step that has only a name. A replay asks for the same ones again."""
+    return Step(name)
 
 
 def check_name(what: str, name: object) -> str:
@@ -196,4 +204,6 @@ def seconds_of(field_name: str, value: Seconds) -> float:
 
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether a function has to be awaited, also if it is wrapped in a partial or is an object with `__call__`."""
+    if isinstance(fn, FunctionType):
+        return inspect.iscoroutinefunction(fn)
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004

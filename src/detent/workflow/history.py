@@ -100,10 +100,11 @@ class StepHistory:
         else:
             self._counts[scope, name] += 1
             count = self._counts[scope, name]
-            if any(one == base or one.startswith(f"{base}#") for one in self._in_flight[scope]):
+            flying = self._in_flight[scope]
+            if flying and any(one == base or one.startswith(f"{base}#") for one in flying):
                 raise StepAmbiguous(self.job_id, base)
             path = base if count == 1 else f"{base}#{count}"
-        if len(path.encode()) > _PATH_MAX:
+        if 4 * len(path) > _PATH_MAX and len(path.encode()) > _PATH_MAX:
             raise InvalidInput("step", f"a path of {len(path.encode())} bytes", f"at most {_PATH_MAX} bytes")
         self._asked.add(path)
         return path

@@ -106,12 +106,17 @@ class WorkflowRun:
             self.stop_replay()
             raise ParkSwallowed(self.claimed.job_id, self.parking[0].words)
         branch = current_branch(self.context.runner())
+        if self._failed:
+            self._note_caught(branch)
+        if self.stops_when_cancelled:
+            self.context.raise_if_cancelled()
+
+    def _note_caught(self, branch: Branch) -> None:
+        """The function goes on although these steps have failed, so it has caught their errors."""
         with self.lock:
             caught = [path for path, (where, _) in self._failed.items() if where[: len(branch)] == branch]
             for path in caught:
                 self._pending.append(replace(self._failed.pop(path)[1], seq=self.history.next_seq()))
-        if self.stops_when_cancelled:
-            self.context.raise_if_cancelled()
 
     def ask(
         self, scope: str, name: str, key: str | int | None = None, *, lazy: bool = False

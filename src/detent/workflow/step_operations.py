@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from detent.declare.probe import Probed
@@ -261,8 +262,16 @@ def _name_step(error: Exception, path: str) -> None:
 
 def _fingerprint(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Return a digest of the arguments of a step; None if they are not JSON, as a connection is not."""
+    if not args and not kwargs:
+        return _fingerprint_alone(name)
     try:
         text = json_codec.encode([args, kwargs], field="arguments", size_max=_ARGUMENTS_MAX)
     except InvalidPayload:
         return None
     return json_codec.fingerprint(name, text)
+
+
+@lru_cache(maxsize=1024)
+def _fingerprint_alone(name: str) -> str:
+    """Return the digest of a step without arguments."""
+    return json_codec.fingerprint(name, "[[],{}]")

@@ -19,7 +19,7 @@ from detent.store.jobs.postgres_enqueue import ids_reserve
 from detent.store.postgres.driver.connection import Connection, OwnConnection
 from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.failures import is_server_failure, translated
-from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
+from detent.store.postgres.driver.session import CheckedSession, ConnectionSession, Session, commit, roll_back
 from detent.store.postgres.named_parameters import positional, translate
 from detent.store.postgres.statement import Row
 
@@ -175,16 +175,25 @@ def holders_block(
             after.callback(lambda: _reset_session(connection) if tx.changes_session else None)
             yield tx
             tx.end()
-            refused, now_in = session.run(commit_check(job_id, attempt))
-            if now_in != xact:
-                raise WrongPlace("COMMIT or ROLLBACK", "inside a block", "the block ends its transaction by itself")
-            answer = refused or leave(session)
+
+            def passed(found: tuple[DetentError | None, str]) -> None:
+                if found[1] != xact:
+                    raise WrongPlace("COMMIT or ROLLBACK", "inside a block", "the block ends its transaction by itself")
+                if found[0] is not None:
+                    raise found[0]
+
+            last = CheckedSession(session, commit_check(job_id, attempt), passed)
+            if tx.changes_session:
+                # The user may have ended the transaction. Then nothing may be written after it.
+                last.end_check()
+            answer = leave(last)
+            last.end_check()
             if isinstance(answer, DetentError):
                 raise answer
         except BaseException:
             roll_back(connection)
             raise
-        commit(connection, name)
+        session.commit()
 
 
 def _settle(lost: OutcomeUnknown, look: Callable[[], DetentError | None], attempt: int) -> None:

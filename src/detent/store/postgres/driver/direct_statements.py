@@ -78,6 +78,20 @@ class DirectStatements:
         prepared = self._prepare(sql)
         return prepared.load(self._round_trip(self._command(b"BEGIN"), self._call(prepared, params))[1])
 
+    def fetch_two(
+        self, first: tuple[str, Sequence[Any]], second: tuple[str, Sequence[Any]]
+    ) -> tuple[list[Row], list[Row]]:
+        """Run two statements of Detent's own in one round trip. Return the rows of each. If the first fails, the second
+        is not run."""
+        prepared = [self._prepare(sql) for sql, _ in (first, second)]
+        calls = [self._call(one, params) for one, (_, params) in zip(prepared, (first, second), strict=True)]
+        one, other = self._round_trip(*calls)
+        return prepared[0].load(one), prepared[1].load(other)
+
+    def commit(self) -> str:
+        """Run COMMIT. Return its command tag."""
+        return _command_tag(self._round_trip(self._command(b"COMMIT"))[0])
+
     def commit_with(self, sql: str, params: Sequence[Any]) -> str:
         """Run a statement of Detent's own and COMMIT in one round trip. Return the command tag of the COMMIT, which is
         not run if the statement fails."""

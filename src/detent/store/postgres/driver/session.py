@@ -19,6 +19,7 @@ from detent.store.postgres.statement import Row, Statement
 
 __all__ = [
     "AlchemySession",
+    "CheckedSession",
     "ConnectionSession",
     "PoolSession",
     "Session",
@@ -29,6 +30,7 @@ __all__ = [
     "session_over",
 ]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 TRIES_MAX = 6
@@ -199,9 +201,51 @@ class ConnectionSession:
             rows = _rows(self._connection, self._direct, statement)
         return statement.decode(rows)
 
+    def run_two(self, first: Statement[T], second: Statement[S]) -> tuple[T, S]:
+        """Run two statements, in one round trip if possible."""
+        if self._direct is None:
+            return self.run(first), self.run(second)
+        with translating(self._name):
+            rows = self._direct.fetch_two((first.sql, first.params), (second.sql, second.params))
+        return first.decode(rows[0]), second.decode(rows[1])
+
+    def commit(self) -> None:
+        """Commit. Raises `DatabaseError` if the server rolled back instead."""
+        if self._direct is None:
+            commit(self._connection, self._name)
+            return
+        with translating(self._name, committing=True):
+            tag = self._direct.commit()
+        _check_committed(tag, self._name)
+
     def together(self, work: Callable[[Session], T]) -> T:
         """Run the work in the owner's transaction."""
         return work(self)
+
+
+class CheckedSession(ConnectionSession):
+    """Runs `check` together with its first statement, and `end_check` at the latest. `passed` gets the answer of the
+    check, and raises if nothing of this transaction may stay: what the first statement has done is rolled back then."""
+
+    def __init__(self, session: ConnectionSession, check: Statement[S], passed: Callable[[S], None]) -> None:
+        super().__init__(session._connection, session._name, session._direct)
+        self._check: Statement[Any] | None = check
+        self._passed: Callable[[Any], None] = passed
+
+    def run(self, statement: Statement[T]) -> T:
+        """Run one statement, and the check before it if that was not done."""
+        check, self._check = self._check, None
+        if check is None:
+            return super().run(statement)
+        checked, answer = self.run_two(check, statement)
+        self._passed(checked)
+        return answer
+
+    def end_check(self) -> None:
+        """Run the check if no statement was run."""
+        check, self._check = self._check, None
+        if check is not None:
+            self._passed(super().run(check))
 
 
 def _rows(connection: psycopg.Connection[Any], direct: DirectStatements | None, statement: Statement[T]) -> list[Row]:
