@@ -52,7 +52,7 @@ WORKFLOW_MUTANTS = (
         (
             Edit(
                 _STEPS,
-                "AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t\n         ORDER BY",
+                "WHERE (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t\n         ORDER BY",
                 "ORDER BY",
             ),
         ),

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from detent.errors import HistoryFull, InvalidInput, StepAmbiguous, WorkflowDrift
 from detent.model.workflow_records import NewStep, StepBegun, StepRow, WorkflowHistory
+from detent.store.workflows.rules import scope_of
 from detent.workflow.copied_steps import CopiedSteps
 
 __all__ = ["StepHistory"]
@@ -177,6 +178,12 @@ class StepHistory:
     def leftover(self) -> list[str]:
         """Return the steps on record that the function did not ask for, if it has ended."""
         return [path for path in self._rows if _AUXILIARY not in path and path not in self._asked]
+
+    def is_folded(self, path: str) -> bool:
+        """Whether the step would be inside a scope on record, so that it was not loaded."""
+        names = scope_of(path).split("/")
+        outside = (self._rows.get("/".join(names[:n])) for n in range(1, len(names) + 1))
+        return any(row is not None and row.kind == "scope" for row in outside)
 
     # -- in flight ---------------------------------------------------------------------------------------------
 

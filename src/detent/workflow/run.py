@@ -31,7 +31,7 @@ from detent.model.ids import Random
 from detent.model.signal_token import SignalToken
 from detent.model.workflow_records import NEVER, NewStep, Park, StepKind, StepRecorded, StepRow
 from detent.store.group_writer import new_lock
-from detent.store.workflows.rules import TIME_KINDS
+from detent.store.workflows.rules import TIME_KINDS, scope_of
 from detent.workflow.branch import Branch, current_branch, inside_step, set_branch
 from detent.workflow.history import StepHistory
 from detent.workflow.requests import Operation, ParkAttempt, PendingWait, ReplayEnded, Write
@@ -146,7 +146,9 @@ class WorkflowRun:
         if self.replays_only:
             raise ReplayEnded
 
-    def new(self, path: str, kind: StepKind, scope: str, **more: Any) -> NewStep:
+    def new(self, path: str, kind: StepKind, **more: Any) -> NewStep:
+        """Return a step to record. Its scope is that of its path, wherever the function records it: a join names the
+        step that spawned the child, and a token may count for a wait in another scope."""
         history = self.history
         return NewStep(
             job_id=self.claimed.job_id,
@@ -156,7 +158,7 @@ class WorkflowRun:
             path=path,
             seq=history.next_seq(),
             kind=kind,
-            scope=scope,
+            scope=scope_of(path),
             **more,
         )
 
@@ -230,12 +232,12 @@ class WorkflowRun:
             self.fatal = error
             raise
 
-    def note_failed(self, scope: str, path: str, step: Step[Any], error: Exception) -> None:
+    def note_failed(self, path: str, step: Step[Any], error: Exception) -> None:
         """Keep an error, in case the function catches it and goes on: then it is what the step came to."""
         if isinstance(error, CONTROL) or self.is_fatal(error):
             return
         with self.lock:
-            failed = self.new(path, "call", scope, error=encode_error(error), secret=step.secret)
+            failed = self.new(path, "call", error=encode_error(error), secret=step.secret)
             self._failed[path] = (current_branch(self.context.runner()), failed)
 
     def adopt(
@@ -286,7 +288,7 @@ class WorkflowRun:
             return path, row, None
         self.check_new(scope, path)
         with self.lock:
-            return path, None, self.new(path, "spawn", scope, beside=self.is_beside(scope, path), value="null")
+            return path, None, self.new(path, "spawn", beside=self.is_beside(scope, path), value="null")
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
@@ -301,7 +303,7 @@ class WorkflowRun:
         identity = self.context.store.identity_of(job_id)
         return SignalToken.of(job_id, self.history.generation, signal, path, next_wait_only, identity)
 
-    def bind_tokens(self, path: str, scope: str, signals: Iterable[str]) -> None:
+    def bind_tokens(self, path: str, signals: Iterable[str]) -> None:
         """Record that the tokens which count for the next wait for these signals count for this one. It is written
         together with the first look at the wait."""
         for signal in signals:
@@ -310,7 +312,7 @@ class WorkflowRun:
             for token in waiting:
                 with self.lock:
                     known = self.history.find(token)
-                    new = None if known else self.new(token, "token", scope, fingerprint=path, value="null")
+                    new = None if known else self.new(token, "token", fingerprint=path, value="null")
                 if new is not None:
                     self.put_off(new)
 
@@ -357,7 +359,7 @@ class WorkflowRun:
                 row = self.history.find("now~")
                 if row is None:
                     now = self.context.now_here()
-                    new = self.new("now~", "call", "", value=json_codec.encode(now, field="now", size_max=100))
+                    new = self.new("now~", "call", value=json_codec.encode(now, field="now", size_max=100))
                     self._pending.append(new)
                     self.history.recorded(new, now)
                     return now

@@ -124,7 +124,7 @@ class StepOperations:
                     ) from error
                 delay = self._delay(asked, tries, error)
                 if delay is None:
-                    self._run.note_failed(self._scope, path, step, error)
+                    self._run.note_failed(path, step, error)
                     _name_step(error, path)
                     raise
             if delay <= _PAUSE_MAX:
@@ -155,9 +155,7 @@ class StepOperations:
         store, path = self._context.store, asked.path
         with self._run.lock:
             before = self._run.history.begun(path)
-            new = self._run.new(
-                path, "call", self._scope, value="null", secret=asked.step.secret, undo=asked.step.undo is not None
-            )
+            new = self._run.new(path, "call", value="null", secret=asked.step.secret, undo=asked.step.undo is not None)
 
         def begin() -> str | None:
             (answer,) = store.step_begin([new])
@@ -188,7 +186,6 @@ class StepOperations:
             return self._run.new(
                 asked.path,
                 kind,
-                self._scope,
                 fingerprint=asked.fingerprint,
                 beside=self._run.is_beside(self._scope, asked.path),
                 secret=asked.step.secret,
@@ -246,7 +243,7 @@ class StepOperations:
         with self._run.lock:
             beside = self._run.is_beside(self._scope, path)
             undo = any(one.startswith(f"{path}/") for one in (*self._run.undoables, *self._run.folded))
-            new = self._run.new(path, "scope", self._scope, beside=beside, undo=undo, value=text)
+            new = self._run.new(path, "scope", beside=beside, undo=undo, value=text)
         answer = yield from self._run.record(new)
         with self._run.lock:
             self._run.history.end_scope(path)

@@ -42,12 +42,12 @@ def undo_steps(run: WorkflowRun, reached: BaseException | None = None, *, stops:
         except Exception as error:
             raise _failed(run, path, f"{type(error).__name__}: {error}") from error
         with run.lock:
-            new = run.new(f"{path}~undo", "undo", "", value="null")
+            new = run.new(f"{path}~undo", "undo", value="null")
         yield from run.record(new)
         undone += 1
     if run.history.find(UNDONE) is None:
         with run.lock:
-            new = run.new(UNDONE, "undo", "", value="null")
+            new = run.new(UNDONE, "undo", value="null")
         yield from run.record(new)
     return undone
 

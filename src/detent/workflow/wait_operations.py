@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from detent.declare.workflow import Seconds, check_name, seconds_of
 from detent.errors import DetentError
 from detent.model.workflow_records import Arrived, NewWait, Pending, StepKind, StepRow, WaitOn
+from detent.store.workflows.rules import scope_of
 from detent.workflow.requests import Operation, Pause, PendingWait, Suspend, Write
 from detent.workflow.run import WorkflowRun, moment_in
 
@@ -53,7 +54,7 @@ class WaitOperations:
         else:
             run.count_idle()
             with run.lock:
-                holds = run.new(path, "sleep", self._scope, value="null")
+                holds = run.new(path, "sleep", value="null")
         answer = yield from self._look(
             NewWait(
                 job_id=self._claimed.job_id,
@@ -101,17 +102,19 @@ class WaitOperations:
         row = run.history.find(path)
         signals = [one.name for one in on if one.kind == "signal"]
         if row is not None:
-            run.bind_tokens(path, scope, signals)
+            run.bind_tokens(path, signals)
             return row.kind, row.value
-        run.check_new(scope, path)
-        run.bind_tokens(path, scope, signals)
+        # The join of a child that a scope has spawned is not loaded once the scope has ended: it may be on record.
+        if scope_of(path) == scope or not run.history.is_folded(path):
+            run.check_new(scope, path)
+        run.bind_tokens(path, signals)
         with run.in_flight(scope, path):
             with run.lock:
                 ends = run.history.find(f"{path}~deadline")
-                outcome = run.new(path, kind, scope, beside=run.is_beside(scope, path), value="null")
+                outcome = run.new(path, kind, beside=run.is_beside(scope, path), value="null")
                 holds = None
                 if ends is None and timeout is not None:
-                    holds = run.new(f"{path}~deadline", "deadline", scope, value="null")
+                    holds = run.new(f"{path}~deadline", "deadline", value="null")
             answer = yield from self._look(
                 NewWait(
                     job_id=self._claimed.job_id,

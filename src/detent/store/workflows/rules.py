@@ -26,6 +26,7 @@ __all__ = [
     "choice_text",
     "join_text",
     "kind_of",
+    "scope_of",
     "settled",
     "time_in",
     "time_text",
@@ -40,6 +41,11 @@ UNREAD_MAX = 1000
 CHILDREN_MAX = 100_000
 GROUPS_MAX = 1000
 DEPTH_MAX = 16
+
+
+def scope_of(path: str) -> str:
+    """Return the scope that a step is in, by its path; empty outside of scopes."""
+    return path.rpartition("/")[0]
 
 
 def time_text(moment: datetime) -> str:

@@ -171,7 +171,9 @@ class SqliteSteps(SqliteEndings):
             for row in read:
                 scope = str(row[5])
                 if scope != open_scope:
-                    if (inside := self._recorded_scope(job_id, generation, scope)) is not None:
+                    inside = self._recorded_scope(job_id, generation, scope)
+                    # Only forward: a damaged row may name a scope that its path is not in.
+                    if inside is not None and str(row[2]).startswith(f"{inside}/"):
                         after, portion, jumped = f"{inside}/{_LAST_LETTER}", _AFTER_JUMP, True
                         break
                     open_scope = scope

@@ -9,7 +9,7 @@ from detent.model.records import Moved
 from detent.model.workflow_records import NewUndo, UndoBegun, UndoStarted
 from detent.store.jobs.sqlite_moves import SqliteMoves
 from detent.store.sqlite.verb_base import Job
-from detent.store.workflows.rules import settled, undo_refused
+from detent.store.workflows.rules import scope_of, settled, undo_refused
 from detent.store.workflows.sqlite_steps import SqliteSteps
 
 __all__ = ["SqliteUndo"]
@@ -144,9 +144,14 @@ class SqliteUndo(SqliteSteps, SqliteMoves):
             return settled(job_id, path, job.state, why, False, steps)
         now = self._now()
         if done:
-            scope = "" if is_undo else path.rpartition("/")[0]
             record, kind = (f"{path}~undo", "undo") if is_undo else (path, "call")
-            values = {"job_id": job_id, "record": record, "kind": kind, "scope": scope, "at": max(now, job.last_at)}
+            values = {
+                "job_id": job_id,
+                "record": record,
+                "kind": kind,
+                "scope": scope_of(path),
+                "at": max(now, job.last_at),
+            }
             self._db.change(_SETTLED, {**values, "beside": int(not is_undo), "value": value or "null"})
         metadata = json.dumps({"step": path, "done": done})
         self._bring_back(job, "settle", actor, reason, now, metadata=metadata)

@@ -13,6 +13,7 @@ import pytest
 from detent import AsyncWorkflowContext, Detent, Retry, WaitTimeout, WorkflowContext
 from detent.errors import InvalidPayload, JobEnded, NotFound, TokenUsed, WaitOver, WrongToken
 from detent.testing.harness import Harness
+from tests.worker.attempt.workflow.conftest import calls, note
 
 DAY = timedelta(days=1)
 MADE: list[tuple[str, ...]] = []
@@ -21,6 +22,7 @@ MADE: list[tuple[str, ...]] = []
 @pytest.fixture
 def harness(store_url: str) -> Iterator[Harness]:
     MADE.clear()
+    calls.clear()
     with closing(Harness(store_url)) as made:
         yield made
 
@@ -101,6 +103,29 @@ def test_a_token_is_one_signal_and_the_same_in_every_attempt(app: Detent, harnes
     assert next((one.actor, one.reason) for one in app.store.signal_list(job.id)) == ("mail", "a link")
     # It is answered again although the workflow has ended.
     assert app.workflows.redeem(second, 2).created is False
+
+
+@pytest.mark.parametrize("scope", ["approval", "verdict"])
+def test_a_wait_in_a_scope_for_a_token_from_outside(app: Detent, harness: Harness, scope: str) -> None:
+    """What the token recorded named the scope of the wait, outside of which its own path is. When the scope had ended,
+    loading the record passed over other steps, or went round for ever, depending on which name comes first."""
+
+    @app.workflow(name="scoped")
+    def scoped(ctx: WorkflowContext) -> list[str]:
+        ctx.token("decision", next_wait_only=True)
+        ctx.step("upload", note, "upload")
+        found = ctx.scope(scope, lambda inner: str(inner.wait_for("decision")))
+        ctx.sleep(10)
+        ctx.step("use", note, "use")
+        return [found]
+
+    job = start(app, harness, "scoped")
+    job.signal("decision", "yes")
+    harness.work()
+    harness.clock.advance(20)
+    harness.work()
+    assert (job.refresh().result, calls) == (["yes"], ["upload", "use"])
+    assert {row.path: row.scope for row in job.steps()}["token decision~"] == ""
 
 
 def test_for_one_wait_it_is_refused_when_that_is_over(app: Detent, harness: Harness) -> None:

@@ -119,6 +119,8 @@ BEGIN
         names := string_to_array(s.scope, '/');
         FOR n IN 1 .. cardinality(names) LOOP
           outside := array_to_string(names[: n], '/');
+          -- Only forward: a damaged row may name a scope that its path is not in.
+          EXIT WHEN NOT starts_with(s.path, outside || '/');
           SELECT o.path INTO inside FROM detent.workflow_step o
            WHERE o.job_id = p_job_id AND o.generation = p_generation AND o.path = outside AND o.kind = 'scope';
           EXIT WHEN inside IS NOT NULL;

@@ -156,7 +156,7 @@ BEGIN
         done_at, value)
       SELECT p_job_id, w.generation, CASE WHEN dead_reason = 'undo failed' THEN p_path || '~undo' ELSE p_path END,
              1 + max(s.seq), CASE WHEN dead_reason = 'undo failed' THEN 'undo' ELSE 'call' END,
-             CASE WHEN dead_reason <> 'undo failed' AND strpos(p_path, '/') > 0 THEN regexp_replace(p_path, '/[^/]*$', '') ELSE '' END,
+             CASE WHEN strpos(p_path, '/') > 0 THEN regexp_replace(p_path, '/[^/]*$', '') ELSE '' END,
              0, dead_reason <> 'undo failed', flags.secret, flags.undo, n, n, coalesce(p_value, 'null')
         FROM (SELECT 0 AS seq UNION ALL
               SELECT x.seq FROM detent.workflow_step x
