@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from detent import (
+    AsyncWorkflowContext,
     Change,
     Context,
     Detent,
@@ -184,6 +185,33 @@ def gift(ctx: WorkflowContext, order: int) -> str:
     """Reserve and wrap: both can be undone."""
     ctx.step(Step("reserve", undo=give_back), reserve, order)
     return ctx.step(Step("wrap", undo=lambda _: None), lambda: "wrapped")
+
+
+def hand_back(key: str) -> None:
+    """Hand the key of the room back; the hotel is closed at night."""
+    if key == "night":
+        raise ConnectionError("the hotel is closed")
+
+
+@app.workflow(name="shop.trip", queue="live", retry=Retry(0))
+def trip(ctx: WorkflowContext, time: str) -> str:
+    """Take a room, and wait for the payment; at night there is none, and the room cannot be handed back."""
+    ctx.step(Step("room", undo=hand_back, retry=Retry(0)), lambda: time)
+    if time == "night":
+        raise ValueError("nobody pays at night")
+    return str(ctx.wait_for("payment"))
+
+
+async def call_taxi() -> str:
+    """Call a taxi. Nobody answers, so it is unknown whether it comes."""
+    await asyncio.sleep(3600)
+    return "never"
+
+
+@app.workflow(name="shop.taxi", queue="live", retry=Retry(0))
+async def taxi(ctx: AsyncWorkflowContext) -> str:
+    """Call a taxi, at most once."""
+    return await ctx.step(Step("call", once=True, timeout=0.2), call_taxi)
 
 
 @app.batch(name="reprice", queue="prices", retry=Retry(1, base=1))

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from detent import Detent
 from tests.console import shop as shop_module
 from tests.console.conftest import OpenTab
+from tests.console.dialog import confirm
 from tests.deadlines import until
 
 
@@ -131,3 +132,74 @@ def test_a_workflow_is_rewound_and_forked_from_a_step(tab: OpenTab, shop: Detent
     steps.get_by_role("button", name="password").click()
     expect(steps.locator(".step-value")).to_contain_text("[redacted]")
     assert "hunter2" not in page.content()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_cancel_shows_what_it_undoes_first(tab: OpenTab, shop: Detent) -> None:
+    """F21: it said that the job was cancelled, although its steps were still to be undone."""
+    undone, kept = (shop.enqueue(shop_module.trip.call(time=time)) for time in ("noon", "dusk"))
+    for job in (undone, kept):
+        until(lambda job=job: shop.workflows.get(job.id).state == "parked")  # type: ignore[misc]
+    page = tab().open(f"jobs/{undone.id}")
+    page.get_by_role("button", name="Cancel").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Steps to undo").get_by_role("listitem")).to_contain_text(["room"])
+    confirm(page, "sold out", "Cancel the workflow")
+    expect(page.get_by_text("Its steps are undone first.")).to_be_visible()
+    expect(page.locator("main h1 .state")).to_have_text("cancelled")
+    card = page.locator("section[aria-labelledby=card-workflow]")
+    expect(card).to_contain_text("Undone")
+    expect(card).not_to_contain_text("since")
+    assert [one.path for one in shop.jobs.get(undone.id).steps()][1:] == ["room~undo", "~undone"]
+
+    page = tab().open(f"jobs/{kept.id}")
+    page.get_by_role("button", name="Cancel").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Undo nothing").check()
+    dialog.get_by_role("button", name="Cancel the workflow").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("reason")
+    confirm(page, "it was a test", "Cancel the workflow")
+    expect(page.locator("main h1 .state")).to_have_text("cancelled")
+    assert [one.path for one in shop.jobs.get(kept.id).steps()] == ["room"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_step_that_is_unknown_is_settled(tab: OpenTab, shop: Detent) -> None:
+    """The dialog asked about the whole job, and every answer that it did happen was refused."""
+    job = shop.enqueue(shop_module.taxi.call())
+    until(lambda: job.refresh().state == "quarantined")
+    page = tab().open(f"jobs/{job.id}")
+    page.get_by_role("button", name="Settle").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Step", exact=True)).to_have_value("call")
+    dialog.get_by_label("Yes").check()
+    dialog.get_by_label("Its value").fill("taxi 7")
+    dialog.get_by_label("Reason").fill("they called back")
+    dialog.get_by_role("button", name="Settle").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The value is not JSON")
+    dialog.get_by_label("Its value").fill('"taxi 7"')
+    dialog.get_by_role("button", name="Settle").click()
+    expect(dialog).to_have_count(0)
+    expect(page.locator("main h1 .state")).to_have_text("succeeded")
+    assert job.refresh().result == "taxi 7"
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_undo_that_failed_is_settled(tab: OpenTab, shop: Detent) -> None:
+    """And why the steps are undone is one line, not a traceback."""
+    job = shop.enqueue(shop_module.trip.call(time="night"))
+    until(lambda: job.refresh().state == "quarantined")
+    page = tab().open(f"jobs/{job.id}")
+    card = page.locator("section[aria-labelledby=card-workflow]")
+    expect(card).to_contain_text("ValueError: nobody pays at night")
+    expect(card).not_to_contain_text("Traceback")
+    expect(card).to_contain_text("Undoing")
+    expect(page.get_by_role("button", name="Undo…")).to_have_attribute("data-hint", re.compile("settle the step"))
+    page.get_by_role("button", name="Settle").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Step", exact=True)).to_have_value("room")
+    expect(dialog.get_by_label("Its value")).to_have_count(0)
+    dialog.get_by_label("Yes").check()
+    confirm(page, "handed back at eight", "Settle")
+    until(lambda: shop.workflows.get(job.id).undone_at is not None)
+    expect(card).to_contain_text("Undone")

@@ -19,18 +19,19 @@ import { Clip, Copyable, Json, Text } from "../parts/text";
 import { ExactTime, Time, Took } from "../parts/time";
 import { pageUrl, thingUrl } from "../parts/url";
 import { JobState } from "../workflows/job_state";
-import { limitOf } from "../workflows/reading";
+import { cancelWorkflow, settleStep } from "../workflows/job_actions";
+import { limitOf, useWorkflow, type Workflow } from "../workflows/reading";
 import { WorkflowCards } from "../workflows/workflow_cards";
 import "../styles/job.css";
 
 type Execution = Schemas["Execution"];
 
-function actionsOf(job: Job, lifecycle: Lifecycle | undefined, executions: Execution[]): Action[] {
+function actionsOf(job: Job, lifecycle: Lifecycle | undefined, executions: Execution[], workflow: Workflow | undefined): Action[] {
   const parts = { job_id: job.id };
   const isUnknown = executions.at(-1)?.outcome === "unknown";
   const forced = targetsOf(lifecycle, job.state, "force");
   const settle = legalMove(lifecycle, job.state, "settle", "settle");
-  const cancel = legalMove(lifecycle, job.state, "cancel", "cancel", "abort");
+  const cancel = job.cancel_requested_at && job.state === "running" ? "The job is already asked to stop." : legalMove(lifecycle, job.state, "cancel", "cancel", "abort");
   return [
     {
       label: "Retry",
@@ -46,11 +47,11 @@ function actionsOf(job: Job, lifecycle: Lifecycle | undefined, executions: Execu
         };
       },
     },
-    {
+    workflow ? cancelWorkflow(workflow, cancel) : {
       label: "Cancel",
       icon: "slash",
       danger: true,
-      allowed: job.cancel_requested_at && job.state === "running" ? "The job is already asked to stop." : cancel,
+      allowed: cancel,
       title: `Cancel job ${job.id}?`,
       text: "A pending job is cancelled at once, a running one stops within a second or two, unless it has committed.",
       confirm: "Cancel the job",
@@ -97,7 +98,7 @@ function actionsOf(job: Job, lifecycle: Lifecycle | undefined, executions: Execu
         };
       },
     },
-    {
+    workflow ? settleStep(job, settle) : {
       label: "Settle",
       icon: "check",
       allowed: settle === true && !isUnknown ? "Only a job whose effect is unknown can be settled; this one failed for a known reason." : settle,
@@ -159,6 +160,7 @@ export default function JobPage() {
   const lifecycle = useLifecycle("job");
   const executions = useRead("/jobs/{job_id}/executions", {}, { parts }).data?.items ?? [];
   const history = useRead("/jobs/{job_id}/history", {}, { parts });
+  const workflow = useWorkflow(id);
   const job = reading.data;
   if (reading.problem?.status === 404) return <Gone id={id} wasShown={job !== undefined} />;
   if (!job) {
@@ -186,7 +188,7 @@ export default function JobPage() {
             </a>
           </>
         }
-        actions={actionsOf(job, lifecycle, executions).map((action) => (
+        actions={actionsOf(job, lifecycle, executions, workflow).map((action) => (
           <ActionButton key={action.label} action={action} />
         ))}
       />
@@ -271,7 +273,7 @@ function Progress({ job }: { job: Job }) {
   const reading = useRead("/jobs/{job_id}/progress", {}, { parts: { job_id: job.id }, enabled: job.state === "running", every: 1 });
   const said = (reading.data as { progress?: { done?: number; total?: number } | null } | undefined) ?? {};
   const { done, total } = said.progress ?? (said as { done?: number; total?: number });
-  if (job.state !== "running" || done === undefined) return <span class="soft small number">{job.attempt} of {job.attempts_max}</span>;
+  if (job.state !== "running" || done === undefined) return <span class="soft small number">{job.attempt - job.spared} of {job.attempts_max} used up</span>;
   return (
     <span class="row small number">
       {done}
@@ -302,8 +304,10 @@ function Facts({ job, lifecycle }: { job: Job; lifecycle: Lifecycle | undefined 
         <dd title={meaningOf(lifecycle, job.state)}>{labelOf(job.state)}</dd>
         <dt>Attempt</dt>
         <dd class="number">
-          {job.attempt} of {job.attempts_max}
-          {job.spared > 0 && <span class="soft"> ({job.spared} not counted)</span>}
+          {job.spared > 0 ? job.attempt : `${job.attempt} of ${job.attempts_max}`}
+          {job.spared > 0 && (
+            <span class="soft"> ({job.attempt - job.spared} of {job.attempts_max} used up)</span>
+          )}
         </dd>
         <dt>Created</dt>
         <dd>

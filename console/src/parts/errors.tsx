@@ -36,12 +36,20 @@ function namesOf(trace: string): [string, string] {
   return found ? [found[1] as string, found[2] ?? ""] : ["", trace];
 }
 
-/** Returns an error in one line, without the module of the exception: `ValueError: not a number`. */
+/** Returns an error in one line, without the module of the exception: `ValueError: not a number (in step 'ship')`. */
 export function errorLine(error: string | null): string {
   const first = error ? errorChain(error)[0] : undefined;
   if (!first) return "";
   const kind = first.kind.split(".").at(-1) ?? "";
-  return [kind, first.message.split("\n")[0]].filter(Boolean).join(": ");
+  const step = stepOf(error);
+  const line = [kind, first.message.split("\n")[0]].filter(Boolean).join(": ");
+  return step ? `${line} (in step '${step}')` : line;
+}
+
+/** Returns the step of a workflow in which an error was raised; undefined if it names none. */
+export function stepOf(error: string | null): string | undefined {
+  const last = error?.trim().split(BETWEEN).at(-1);
+  return /^in step '(.*)'$/m.exec(last ?? "")?.[1];
 }
 
 /** Shows the chain of exceptions. The trace of each is folded, except that of the last one. */

@@ -100,9 +100,9 @@ function Repeated({ id, path }: { id: string; path: string }) {
 
 function Force() {
   return (
-    <label class="row small">
+    <label class="check small">
       <input type="checkbox" name="force" />
-      Repeat transactions and steps that happen once, too. Say why.
+      <span>Repeat transactions and steps that happen once, too. Say why.</span>
     </label>
   );
 }

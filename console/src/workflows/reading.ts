@@ -11,7 +11,9 @@ const WAITS_MAX = 20;
 /** Returns what is on record about a job as a workflow; undefined if it is none, or has recorded nothing yet. */
 export function useWorkflow(id: string): Workflow | undefined {
   // The newest workflow up to this id is this job, or the job is no workflow. To ask for it by its id would be an error.
-  const newest = useRead("/workflows", { limit: 1, after: String(BigInt(id) + 1n) }).data?.items[0];
+  const isId = /^\d{1,19}$/.test(id);
+  const after = isId ? String(BigInt(id) + 1n) : undefined;
+  const newest = useRead("/workflows", { limit: 1, after }, { enabled: isId }).data?.items[0];
   const isOne = newest?.id === id;
   // The end of the job that undoes it is no change of this one.
   const every = newest?.undone_by && !newest.undone_at ? 1 : undefined;

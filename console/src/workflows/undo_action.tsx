@@ -2,6 +2,7 @@
 import { post } from "../api/client";
 import { useRead } from "../api/query";
 import { type Action, ActionButton, type Allowed } from "../parts/actions";
+import { errorLine } from "../parts/errors";
 import { Clip, Text } from "../parts/text";
 import { ExactTime } from "../parts/time";
 import { thingUrl } from "../parts/url";
@@ -35,11 +36,12 @@ function undoable(workflow: Workflow): Allowed {
   if (workflow.undo_of) return "It undoes another workflow itself.";
   if (workflow.undone_at) return "Its steps were undone.";
   if (workflow.undone_by) return `Job ${workflow.undone_by} undoes its steps.`;
+  if (workflow.undoing_since) return "It is undoing its steps. If that has failed, retry it, or settle the step.";
   return workflow.finished_at ? true : "The workflow has not ended. Cancel it: that undoes its steps.";
 }
 
 /** The steps that an undo would undo, from the record. */
-function UndoPreview({ id }: { id: string }) {
+export function UndoPreview({ id }: { id: string }) {
   const preview = useRead("/workflows/{job_id}/preview-undo", {}, { parts: { job_id: id } }).data;
   if (!preview) return null;
   if (preview.items.length === 0) return <p class="soft">No step on record has an undo.</p>;
@@ -61,6 +63,11 @@ function UndoPreview({ id }: { id: string }) {
       ))}
     </ol>
   );
+}
+
+/** Returns why steps are undone in one line: who asked for it and why, or the error without its traceback. */
+function causeLine(cause: string): string {
+  return cause.startsWith("Traceback") || cause.includes("\n") ? errorLine(cause) : cause;
 }
 
 /** What the card of a workflow says about its undo. */
@@ -86,7 +93,7 @@ export function UndoFacts({ workflow }: { workflow: Workflow }) {
         <>
           <dt>Undo because</dt>
           <dd>
-            <Text value={workflow.undo_cause} />
+            <Text value={causeLine(workflow.undo_cause)} />
           </dd>
         </>
       )}

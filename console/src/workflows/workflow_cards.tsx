@@ -43,9 +43,10 @@ function WorkflowFacts({ workflow }: { workflow: Workflow }) {
       <dl class="facts">
         {workflow.undoing_since && (
           <>
-            <dt>{workflow.finished_at ? "Undone" : "Undoing"}</dt>
+            <dt>{workflow.undone_at ? "Undone" : "Undoing"}</dt>
             <dd>
-              since <ExactTime at={workflow.undoing_since} />
+              {workflow.undone_at ? "" : "since "}
+              <ExactTime at={workflow.undone_at ?? workflow.undoing_since} />
             </dd>
           </>
         )}
