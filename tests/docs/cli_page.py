@@ -18,9 +18,9 @@ _HEADING = """\
 `detent NOUN VERB`, or `python -m detent.cli`. Data goes to stdout, messages go to stderr.
 
 - **Database**: `--database URL`, else `DETENT_DATABASE_URL`, else `database_url` in `detent.toml` or in
-  `[tool.detent]` of `pyproject.toml`, else `sqlite:///detent.db`. Only `migrate`, `worker`, `enqueue`, `dev` and
-  `demo` create a database. Every other command refuses one that does not exist (exit code 5), so a mistyped path is
-  noticed.
+  `[tool.detent]` of `pyproject.toml`, else `sqlite:///detent.db`. Only `migrate`, `move` (its
+  target), `worker`, `enqueue`, `dev` and `demo` create a database. Every other command refuses one that does not exist
+  (exit code 5), so a mistyped path is noticed.
 - **Application**: `--app MODULE:APP`, else `DETENT_APP`. Commands that need tasks refuse to run without one.
 - **`--json`** on every command prints one object or array: ids are strings, times are ISO 8601 in UTC, and there is
   never any colour. Commands that stream (`jobs events --follow`, `top`) print one object per line.

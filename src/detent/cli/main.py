@@ -31,6 +31,7 @@ COMMANDS = {
     "lifecycles": "lifecycles",
     "limits": "queues",
     "migrate": "migrate",
+    "move": "move",
     "operations": "operations",
     "ops": "ops",
     "queues": "queues",

@@ -34,6 +34,7 @@
     │   ├── ParkSwallowed         the function of a workflow went on although it was parked
     │   ├── UndoRefused           the steps of a job cannot be undone by another job
     │   ├── BeingUndone           another job undoes the steps of the job
+    │   ├── MoveRefused           a database cannot be moved to that place, or not now
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              a value is not allowed (also a ValueError)
     │   ├── InvalidPayload        a value cannot be stored as JSON
@@ -46,6 +47,7 @@
     │   ├── DatabaseBusy          locked, deadlocked or out of connections: retry
     │   ├── DatabaseFull          no space left
     │   ├── DatabaseReadOnly      it accepts no writes
+    │   │   └── DatabaseMoved         `detent move` moves it to another database, or has moved it
     │   ├── DatabaseForbidden     the login lacks a privilege
     │   ├── NotADatabase          the path is not a database
     │   ├── OutcomeUnknown        the connection was lost during COMMIT
@@ -101,6 +103,7 @@ from detent.errors.database import (
     UnknownState,
 )
 from detent.errors.effects import MarkerMissing, NotUnknown
+from detent.errors.move import DatabaseMoved, MoveRefused
 from detent.errors.runs import (
     BatchChanged,
     DuplicateTarget,
@@ -145,6 +148,7 @@ __all__ = [
     "DatabaseForbidden",
     "DatabaseFull",
     "DatabaseInaccessible",
+    "DatabaseMoved",
     "DatabaseReadOnly",
     "DatabaseUnreachable",
     "DetentError",
@@ -167,6 +171,7 @@ __all__ = [
     "LifecycleTooOld",
     "MailboxFull",
     "MarkerMissing",
+    "MoveRefused",
     "NameTaken",
     "NotADatabase",
     "NotFound",
@@ -452,6 +457,8 @@ TABLE: dict[type[DetentError], Codes] = {
     LifecycleTooOld: Codes("DT044", 409, 4),
     SchemaUnreleased: Codes("DT046", 503, 5),
     ReleaseTooOld: Codes("DT047", 409, 4),
+    DatabaseMoved: Codes("DT048", 503, 5),
+    MoveRefused: Codes("DT049", 409, 4),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
     ResultExpired: Codes("DT054", 410, 1),

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from detent.errors import InvalidInput
 from detent.model import fork_count
 
-__all__ = ["Ids", "Random", "ReservedIds", "SeededIds", "new_token"]
+__all__ = ["Ids", "Random", "ReservedIds", "SeededIds", "new_move_id", "new_token"]
 
 Random = random.Random
 """A source of random numbers that are the same for the same seed."""
@@ -30,6 +30,13 @@ def new_token() -> str:
     import secrets  # not loaded into every worker
 
     return f"dtn_{secrets.token_urlsafe(32)}"
+
+
+def new_move_id() -> str:
+    """Return a name for a move of a database that no other move has."""
+    import secrets  # not loaded into every worker
+
+    return secrets.token_hex(16)
 
 
 class Ids(Protocol):

@@ -70,6 +70,7 @@ from detent.store.jobs.contract import ClaimTerms, JobVerbs
 from detent.store.jobs.contract_lists import JobListVerbs
 from detent.store.jobs.contract_upkeep import JobUpkeepVerbs
 from detent.store.limits.contract import LimitVerbs
+from detent.store.move.contract import MovableDatabase, MoveVerbs
 from detent.store.operations.contract import OperationVerbs
 from detent.store.ops.contract import OpsVerbs
 from detent.store.pipelines.contract import PipelineVerbs
@@ -107,6 +108,7 @@ class Verbs(
     UndoVerbs,
     WorkflowCopyVerbs,
     GraphVerbs,
+    MoveVerbs,
     Protocol,
 ):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
@@ -223,6 +225,10 @@ class Store(Verbs, Protocol):
     def log_growth(self) -> LogGrowth | None:
         """Return how long the write-ahead log is; None if the database has none that readers can make grow. Reads some
         bytes of files and takes no lock."""
+        ...
+
+    def movable(self) -> MovableDatabase:
+        """Return what a move of the whole database does to it."""
         ...
 
     def install_roles(self) -> None:

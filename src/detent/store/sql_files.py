@@ -20,7 +20,7 @@ Part: TypeAlias = Literal["functions", "triggers", "views"]
 
 _FOLDERS = (
     *("postgres", "jobs", "limits", "schedules", "workers", "operations", "alerts", "batches", "pipelines", "ops"),
-    *("workflows", "graphs", "tokens", "webhooks", "entities"),
+    *("workflows", "graphs", "tokens", "webhooks", "entities", "move"),
 )
 """In the order in which their views can be created."""
 _HERE = Path(__file__).parent

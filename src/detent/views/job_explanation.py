@@ -11,6 +11,7 @@ from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow, TransitionRow
 from detent.model.service_records import WorkerRow
 from detent.store.contract import Verbs
+from detent.views.database_move import why_closed
 from detent.views.graph_explanation import explain_graph, explain_node
 from detent.views.workflow_explanation import explain_park, time_text
 
@@ -35,6 +36,8 @@ _ENDED_HOW = {
 def explain(verbs: Verbs, job_id: int) -> str:
     """Return why a job is in its state, in one sentence. `NotFound`."""
     row = _row(verbs, job_id)
+    if row.finished_at is None and (closed := why_closed(verbs)) is not None:
+        return closed
     if told := explain_graph(verbs, row):
         return told
     match row.state:

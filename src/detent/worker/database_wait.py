@@ -10,6 +10,7 @@ from detent.errors import (
     DatabaseBusy,
     DatabaseFull,
     DatabaseInaccessible,
+    DatabaseMoved,
     DatabaseReadOnly,
     DatabaseUnreachable,
     OutcomeUnknown,
@@ -28,13 +29,14 @@ def wait_for_database(clock: Clock, ask: Callable[[], T]) -> tuple[T, bool]:
     """Call `ask` until the database answers. Return the answer, and whether the database had to be waited for.
 
     Logs at most once a second. Errors that waiting does not help are raised at once: a refused login or a missing
-    database (`DatabaseInaccessible`), and a schema that is missing or does not fit.
+    database (`DatabaseInaccessible`), a database that moves or has moved to another one (`DatabaseMoved`), and a
+    schema that is missing or does not fit.
     """
     backoff = OutageBackoff(clock, threading.Event(), longest=_RETRY_EVERY)
     while True:
         try:
             answer = ask()
-        except DatabaseInaccessible:
+        except (DatabaseInaccessible, DatabaseMoved):
             raise
         except (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown) as error:
             backoff.failed("starting", error)

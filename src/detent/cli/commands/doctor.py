@@ -16,6 +16,7 @@ from detent.cli.options import option
 from detent.cli.session import Session
 from detent.errors import DetentError, SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased
 from detent.model.clock import SystemClock
+from detent.views.database_move import condition
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -77,6 +78,7 @@ def _findings(app: Detent) -> Iterator[Finding]:
         yield Finding("database", "fail", str(error))
         return
     yield from _facts(app.store)
+    yield from _moves(app.store)
     yield _clocks(app)
     yield _violations(app)
     yield from _queues(app)
@@ -96,6 +98,12 @@ def _facts(store: Store) -> Iterator[Finding]:
     if (growth := store.log_growth()) is not None:
         size = f"the write-ahead log holds {growth.bytes / (1 << 20):.1f} MB"
         yield Finding("log", "warn", growth.message) if growth.is_long else Finding("log", "ok", size)
+
+
+def _moves(store: Store) -> Iterator[Finding]:
+    for row in store.database_moves():
+        if row.is_closed:
+            yield Finding("move", "fail", f"it takes no writes: {condition(row)}")
 
 
 def _warn_if(check: str, detail: str, caution: str | None) -> Finding:

@@ -132,6 +132,7 @@ UNION ALL
 SELECT 'strange_trigger', o.relname || '.' || t.tgname, 'Detent did not install it'
   FROM ours o JOIN pg_catalog.pg_trigger t ON t.tgrelid = o.oid AND NOT t.tgisinternal
  WHERE t.tgname NOT IN (SELECT w.name FROM wanted_trigger w)
+   AND (t.tgname <> 'database_closed' OR t.tgfoid IS DISTINCT FROM to_regprocedure('detent.database_closed()'))
  ORDER BY 1, 2;
 """
 
@@ -153,6 +154,7 @@ SELECT 'strange_trigger', substr(s.tbl_name, 8) || '.' || s.name, 'Detent did no
   FROM sqlite_master s
  WHERE s.type = 'trigger' AND s.tbl_name LIKE 'detent!_%' ESCAPE '!'
    AND s.name NOT IN (SELECT w.name FROM wanted_trigger w)
+   AND s.name NOT LIKE 'detent!_closed!_%' ESCAPE '!'
  ORDER BY 1, 2;
 """
 

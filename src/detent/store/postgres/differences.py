@@ -34,7 +34,8 @@ _OBSOLETE = """
 SELECT t.tgname, c.relname FROM pg_trigger t
   JOIN pg_class c ON c.oid = t.tgrelid AND c.relnamespace = to_regnamespace('detent')
   JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace = to_regnamespace('detent')
- WHERE NOT t.tgisinternal AND t.tgname <> ALL (%s::text[]) ORDER BY t.tgname
+ WHERE NOT t.tgisinternal AND t.tgname <> ALL (%s::text[]) AND p.proname <> 'database_closed'
+ ORDER BY t.tgname
 """
 _STORED_VIEWS = """
 SELECT c.relname, md5(concat_ws(' ', r.ev_class, r.ev_action::text, c.reloptions::text))

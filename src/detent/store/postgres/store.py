@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from detent.errors import DatabaseError, DetentError, SchemaMissing
 from detent.lifecycle.definition import Lifecycle
@@ -39,6 +39,9 @@ from detent.store.postgres.server import up_for, wake_announce, wake_notify, whi
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 from detent.store.workflows.signing_key import checked_key
+
+if TYPE_CHECKING:
+    from detent.store.move.postgres_database import MovablePostgres
 
 __all__ = ["PostgresStore"]
 
@@ -166,6 +169,12 @@ class PostgresStore(PostgresVerbs):
     def log_growth(self) -> LogGrowth | None:
         """None: the server manages its own log."""
         return None
+
+    def movable(self) -> MovablePostgres:
+        """The database, for the owner of its tables."""
+        from detent.store.move.postgres_database import MovablePostgres
+
+        return MovablePostgres(self._pool, self._name, self._clock)
 
     def install_roles(self) -> None:
         """Create the group roles, with the rights of the catalogue. The caller needs CREATEROLE."""

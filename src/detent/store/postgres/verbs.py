@@ -13,6 +13,7 @@ from detent.store.jobs.postgres_lists import PostgresLists
 from detent.store.jobs.postgres_moves import PostgresMoves
 from detent.store.jobs.postgres_upkeep import PostgresUpkeep
 from detent.store.limits.postgres import PostgresLimits
+from detent.store.move.postgres import PostgresDatabaseMoves
 from detent.store.operations.postgres import PostgresOperations
 from detent.store.ops.postgres import PostgresOps
 from detent.store.pipelines.postgres import PostgresPipelines
@@ -45,5 +46,6 @@ class PostgresVerbs(
     PostgresWebhooks,
     PostgresWorkflows,
     PostgresGraphs,
+    PostgresDatabaseMoves,
 ):
     """Every verb, as one statement each, in one session."""

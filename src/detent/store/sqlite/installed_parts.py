@@ -41,8 +41,11 @@ ON CONFLICT (one) DO UPDATE SET release = excluded.release, fingerprint = exclud
 """
 _TRIGGERS = """
 SELECT name, tbl_name FROM sqlite_master
- WHERE type = 'trigger' AND tbl_name LIKE 'detent!_%' ESCAPE '!' AND name LIKE 'detent!_%' ESCAPE '!' ORDER BY name
+ WHERE type = 'trigger' AND tbl_name LIKE 'detent!_%' ESCAPE '!' AND name LIKE 'detent!_%' ESCAPE '!'
+   AND name NOT LIKE 'detent!_closed!_%' ESCAPE '!'
+ ORDER BY name
 """
+"""Those that this release or another one has installed. What closes a file that moves is not among them."""
 
 
 def parts_sql() -> str:

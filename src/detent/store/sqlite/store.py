@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from detent.errors import DatabaseBusy, DetentError, SchemaMissing, WrongPlace
 from detent.lifecycle.definition import Lifecycle
@@ -41,6 +41,9 @@ from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
 from detent.store.workflows.signing_key import checked_key
+
+if TYPE_CHECKING:
+    from detent.store.move.sqlite_database import MovableSqlite
 
 __all__ = ["SqliteStore"]
 
@@ -130,6 +133,12 @@ class SqliteStore(EachAlone):
     def log_growth(self) -> LogGrowth | None:
         """None in memory."""
         return self._file.log_growth()
+
+    def movable(self) -> MovableSqlite:
+        """The file."""
+        from detent.store.move.sqlite_database import MovableSqlite
+
+        return MovableSqlite(self._file, self._clock)
 
     def install_roles(self) -> None:
         """Raises `WrongPlace`: a file has no roles."""

@@ -17,6 +17,7 @@ from detent.store.jobs.sqlite_retention import SqliteRetention
 from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.jobs.sqlite_upkeep import SqliteUpkeep
 from detent.store.limits.sqlite import SqliteLimits
+from detent.store.move.sqlite import SqliteDatabaseMoves
 from detent.store.operations.sqlite import SqliteOperations
 from detent.store.ops.sqlite import SqliteOps
 from detent.store.pipelines.sqlite_consolidation import SqliteConsolidation
@@ -51,6 +52,7 @@ class SqliteVerbs(
     SqliteAlertDeliveries,
     SqliteTokens,
     SqliteWebhooks,
+    SqliteDatabaseMoves,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 

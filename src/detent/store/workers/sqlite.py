@@ -36,7 +36,7 @@ _LATEST = to_micros(datetime(9000, 1, 1, tzinfo=UTC), field="latest")
 _TERM_MAX = micros(3_600)
 """Longer than any service is taken for. A term that ends later is damage, and must not block the service."""
 _TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at", "reconcile_at")
-_SIGNS = ("operations", "recovery", "failure_reports", "firing", "notices", "tree_cancels")
+_SIGNS = ("operations", "recovery", "failure_reports", "firing", "notices", "wake_requests", "tree_cancels")
 _AGENDA = """
 SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        (SELECT min(at) FROM (SELECT min(expires_at) AS at FROM detent_ready WHERE expires_at IS NOT NULL
@@ -50,6 +50,7 @@ SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        EXISTS (SELECT 1 FROM detent_alert WHERE state = 'firing'),
        EXISTS (SELECT 1 FROM detent_alert_notice WHERE NOT spread)
          OR EXISTS (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending'),
+       EXISTS (SELECT 1 FROM detent_wake_request),
        EXISTS (SELECT 1 FROM detent_tree_cancel),
        held.lease_checksum
   FROM (SELECT min(expires_at) AS first_at, sum(expires_at % 4503599627370496) AS lease_checksum

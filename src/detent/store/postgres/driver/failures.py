@@ -23,6 +23,7 @@ from detent.errors import (
     OutcomeUnknown,
     SchemaMissing,
 )
+from detent.store.move.closing import CLOSED, moved_error
 
 __all__ = [
     "database_name",
@@ -118,6 +119,8 @@ def translated(error: psycopg.Error, database: str, *, committing: bool = False)
     if is_lost(error):
         return (OutcomeUnknown if committing else DatabaseUnreachable)(database, message)
     code = error.sqlstate or ""
+    if code == CLOSED and (moved := moved_error(database, message)) is not None:
+        return moved
     if code[:2] == "22" or (not code and isinstance(error, psycopg.DataError)):
         return InvalidInput(
             "value", message.splitlines()[0], "what PostgreSQL can hold: 64-bit integers, text without NUL"

@@ -1289,3 +1289,34 @@ CREATE TABLE detent.job_after (
   CONSTRAINT job_after_an_earlier_job CHECK (after_id < job_id)
 ) WITH (fillfactor = 50);
 CREATE INDEX job_after_by_after ON detent.job_after (after_id);
+
+-- Moves of the whole database: the one into another database (out), and the one by which this database was filled (in).
+-- move_id   names the move in both databases
+-- state     out: moving until the other database has everything, then moved. in: loading, then arrived
+-- place     the other database, without a password
+-- identity  the newest identity of the database from which the rows come
+CREATE TABLE detent.database_move (
+  direction text        NOT NULL,
+  move_id   text        NOT NULL,
+  state     text        NOT NULL,
+  place     text        NOT NULL,
+  identity  text        NOT NULL,
+  actor     text        NOT NULL,
+  reason    text,
+  began_at  timestamptz NOT NULL,
+  ended_at  timestamptz,
+  CONSTRAINT database_move_pkey PRIMARY KEY (direction),
+  CONSTRAINT database_move_direction_known CHECK (direction IN ('in', 'out')),
+  CONSTRAINT database_move_state_known CHECK (state IN ('moving', 'moved', 'loading', 'arrived')),
+  CONSTRAINT database_move_ended_has_time CHECK ((state IN ('moved', 'arrived')) = (ended_at IS NOT NULL))
+);
+
+-- How far the tables of a database that is being filled have come.
+-- last_key  the key of the last row that was copied, as JSON
+CREATE TABLE detent.database_move_table (
+  name     text    NOT NULL,
+  copied   bigint  NOT NULL,
+  last_key text,
+  complete boolean NOT NULL,
+  CONSTRAINT database_move_table_pkey PRIMARY KEY (name)
+);

@@ -18,6 +18,7 @@ from detent.errors import (
     OutcomeUnknown,
     SchemaMissing,
 )
+from detent.store.move.closing import moved_error
 
 __all__ = ["translated", "translating", "unstorable", "values_checked"]
 
@@ -42,6 +43,8 @@ _BY_CODE: dict[int, type[DatabaseError]] = {
 def translated(error: sqlite3.Error, database: str, *, committing: bool = False) -> DatabaseError:
     """Return the error as one of Detent's. After an I/O error while committing, the outcome is unknown."""
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    if code == sqlite3.SQLITE_CONSTRAINT and (moved := moved_error(database, str(error))) is not None:
+        return moved
     if committing and code == sqlite3.SQLITE_IOERR:
         return OutcomeUnknown(database, str(error))
     if code == sqlite3.SQLITE_ERROR and "no such table: detent_" in str(error):

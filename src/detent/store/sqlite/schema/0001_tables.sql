@@ -1178,7 +1178,7 @@ CREATE TABLE detent_workflow_unread (
 ) STRICT, WITHOUT ROWID;
 
 -- Workflows to wake.
--- differs: stays empty, because no other writer can hold the job's row here.
+-- differs: stays empty, because no other writer can hold the job's row here, unless rows came from PostgreSQL by a move.
 CREATE TABLE detent_wake_request (
   n      INTEGER NOT NULL,
   job_id INTEGER NOT NULL,
@@ -1263,3 +1263,34 @@ CREATE TABLE detent_job_after (
   CONSTRAINT job_after_an_earlier_job CHECK (after_id < job_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX detent_job_after_by_after ON detent_job_after (after_id);
+
+-- Moves of the whole database: the one into another database (out), and the one by which this database was filled (in).
+-- move_id   names the move in both databases
+-- state     out: moving until the other database has everything, then moved. in: loading, then arrived
+-- place     the other database, without a password
+-- identity  the newest identity of the database from which the rows come
+CREATE TABLE detent_database_move (
+  direction TEXT    NOT NULL,
+  move_id   TEXT    NOT NULL,
+  state     TEXT    NOT NULL,
+  place     TEXT    NOT NULL,
+  identity  TEXT    NOT NULL,
+  actor     TEXT    NOT NULL,
+  reason    TEXT,
+  began_at  INTEGER NOT NULL,
+  ended_at  INTEGER,
+  CONSTRAINT database_move_pkey PRIMARY KEY (direction),
+  CONSTRAINT database_move_direction_known CHECK (direction IN ('in', 'out')),
+  CONSTRAINT database_move_state_known CHECK (state IN ('moving', 'moved', 'loading', 'arrived')),
+  CONSTRAINT database_move_ended_has_time CHECK ((state IN ('moved', 'arrived')) = (ended_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+-- How far the tables of a database that is being filled have come.
+-- last_key  the key of the last row that was copied, as JSON
+CREATE TABLE detent_database_move_table (
+  name     TEXT    NOT NULL,
+  copied   INTEGER NOT NULL,
+  last_key TEXT,
+  complete INTEGER NOT NULL,
+  CONSTRAINT database_move_table_pkey PRIMARY KEY (name)
+) STRICT, WITHOUT ROWID;

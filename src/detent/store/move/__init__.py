@@ -1,0 +1,1 @@
+"""Moves of a whole database into another one."""
