@@ -35,10 +35,11 @@ class Trap:
         return answer
 
 
-def killed_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
+def killed_at(k: int, act: Callable[[], object], *, after: bool, round_trips: bool = False) -> bool:
     """Do it in a process that dies at its k-th statement. False where it was done with fewer.
 
-    The process is a copy of this one; its connections are its own, opened behind the trap.
+    The process is a copy of this one; its connections are its own, opened behind the trap. With `round_trips`, all that
+    waits for a PostgreSQL server counts instead of its statements: COPY and COMMIT too.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -46,7 +47,7 @@ def killed_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
     if child == 0:
         code = 1
         try:
-            _set(Trap(k, after=after))
+            _set(Trap(k, after=after), round_trips)
             act()
             code = 0
         except BaseException:
@@ -59,7 +60,7 @@ def killed_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
     return code != 0
 
 
-def _set(trap: Trap) -> None:
+def _set(trap: Trap, round_trips: bool) -> None:
     """From now on every statement of this process goes through the trap: of readers, of the engine's own cursor on the
     write connection, of the user's on that connection, and of everybody on PostgreSQL."""
     plain_cursor, plain_connection, send = sqlite3.Cursor, sqlite3.Connection, psycopg.Cursor.execute
@@ -89,6 +90,9 @@ def _set(trap: Trap) -> None:
 
     sqlite3.Cursor = Cursor  # type: ignore[misc]
     sqlite3.Connection = Connection  # type: ignore[misc]
+    if round_trips:
+        _trap_method(trap, psycopg.Connection, "wait")
+        return
     psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
     _trap_method(trap, DirectStatements, "_round_trip")
 
