@@ -102,6 +102,8 @@ NOT_COMPARED = {
     "task_secret",  # likewise
     "webhook_target",
     "announced_task",
+    "database_move",  # tests/store/move
+    "database_move_table",
     *COUNTS,
     *ALERTS,
     *BATCHES,
