@@ -15,6 +15,8 @@ CONSOLE := $(VENV)/.console
 CODE := src tests console $(wildcard benchmarks examples prove)
 WHOLE := faults mutants twin acceptance alerts app batch benchmarks cli client docs examples http ops pipeline \
 	processes schedule prove store/invariants testing views worker
+# Tests that repair: a database that a later release has migrated is repaired by that release only.
+REPAIRS := test_committed_before.py test_job_claim_each.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo console setup console-build console-check quick test faults simulate lint types house check peers bench bench-quick bench-big bench-report format clean
@@ -67,6 +69,7 @@ test: $(STAMP) $(CONSOLE) ## all tests, on SQLite and on a real PostgreSQL, with
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest --whole -s $(addprefix tests/,$(WHOLE))
+	$(BIN)/python -m pytest --wider tests/contract $(addprefix --ignore=tests/contract/jobs/,$(REPAIRS))
 
 simulate: $(STAMP) ## real workers on a database in memory, with faults, by seed: 20,000 schedules (docs/reliability.md)
 	$(BIN)/python -m prove simulate --schedules 20000

@@ -30,6 +30,7 @@ from detent.testing.postgres import Cluster, start_cluster
 from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
 from detent.testing.stores import START, StoreClock, install_clock, is_sqlite, turnable_store
 from tests import deadlines, repeat, selection
+from tests.migrations.wider import widen
 from tests.reused_databases import ReusedDatabase, ReusedDatabases
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,7 @@ numbers = itertools.count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="long proofs: the whole, not the slice (make faults)")
+    parser.addoption("--wider", action="store_true", help="every table has one more column (tests/migrations/wider.py)")
     parser.addoption("--quick", action="store_true", help="SQLite only, no other processes (make quick)")
     parser.addoption(
         "--failed-to", metavar="FILE", help="write the names of tests that failed to FILE (tests/repeat.py)"
@@ -174,11 +176,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """A file with the record in it, to be copied."""
     path = tmp_path_factory.mktemp("template") / "t.db"
     with closing(open_store(f"sqlite:///{path}", clock=TurnableClock(START))) as store:
         store.ready()
+    if request.config.getoption("--wider"):
+        widen(f"sqlite:///{path}")
     assert not path.with_name("t.db-wal").exists(), "what is beside it would not be copied"
     return path
 
@@ -191,11 +195,14 @@ def sqlite_store_url(sqlite_template: Path, sqlite_url: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def ready_template(postgres_cluster: Cluster) -> str:
+def ready_template(postgres_cluster: Cluster, request: pytest.FixtureRequest) -> str:
     """The name of a PostgreSQL database with the record in it and its own time, to be copied."""
     name = f"detent_ready_{RUN}"
-    with closing(open_store(postgres_cluster.create_database(name))) as store:
+    url = postgres_cluster.create_database(name)
+    with closing(open_store(url)) as store:
         store.ready()
+    if request.config.getoption("--wider"):
+        widen(url)
     return name
 
 

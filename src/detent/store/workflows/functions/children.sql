@@ -63,8 +63,8 @@ BEGIN
     END IF;
     IF p_closed THEN
       PERFORM detent.step_put(
-        ROW(p_job_id, p_generation, p_path, p_seq, p_kind, p_scope, p_attempt, p_fingerprint, p_flags & 1 <> 0,
-            p_flags & 2 <> 0, p_flags & 4 <> 0, n - p_ran_us * interval '1 microsecond', n, p_value, p_error, NULL, NULL),
+        detent.step_sent(p_job_id, p_attempt, p_generation, p_path, p_seq, p_kind, p_value, p_ran_us, p_scope, p_fingerprint,
+                         p_flags, p_error, n),
         p_version);
     END IF;
     there := ARRAY(SELECT k.id FROM detent.job k

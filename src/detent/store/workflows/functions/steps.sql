@@ -388,6 +388,33 @@ BEGIN
   RETURN made;
 END $$;
 
+-- A step as a caller sends it, with times that end now. Its columns are named one by one: the table of a later release may have more.
+CREATE OR REPLACE FUNCTION detent.step_sent(
+  p_job_id bigint, p_attempt integer, p_generation integer, p_path text, p_seq integer, p_kind text, p_value text,
+  p_ran_us bigint, p_scope text, p_fingerprint text, p_flags integer, p_error text, t timestamptz
+) RETURNS detent.workflow_step
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  step detent.workflow_step;
+BEGIN
+  step.job_id := p_job_id;
+  step.generation := p_generation;
+  step.path := p_path;
+  step.seq := p_seq;
+  step.kind := p_kind;
+  step.scope := p_scope;
+  step.attempt := p_attempt;
+  step.fingerprint := p_fingerprint;
+  step.beside := p_flags & 1 <> 0;
+  step.secret := p_flags & 2 <> 0;
+  step.undo := p_flags & 4 <> 0;
+  step.began_at := t - p_ran_us * interval '1 microsecond';
+  step.done_at := t;
+  step.value := p_value;
+  step.error := p_error;
+  RETURN step;
+END $$;
+
 -- Record a step of a job that the caller has locked, unless it is on record; give the step on record, and a row of nulls if it is
 -- not of the current generation.
 CREATE OR REPLACE FUNCTION detent.step_put(p_step detent.workflow_step, p_version integer) RETURNS detent.workflow_step
@@ -398,7 +425,12 @@ BEGIN
   IF detent.workflow_begin(p_step.job_id, p_version, p_step.generation) <> p_step.generation THEN
     RETURN NULL;
   END IF;
-  INSERT INTO detent.workflow_step VALUES (p_step.*) ON CONFLICT ON CONSTRAINT workflow_step_pkey DO NOTHING;
+  INSERT INTO detent.workflow_step (job_id, generation, path, seq, kind, scope, attempt, fingerprint, beside, secret, undo,
+      began_at, done_at, value, error, signal_name, signal_seq)
+    VALUES (p_step.job_id, p_step.generation, p_step.path, p_step.seq, p_step.kind, p_step.scope, p_step.attempt,
+            p_step.fingerprint, p_step.beside, p_step.secret, p_step.undo, p_step.began_at, p_step.done_at, p_step.value,
+            p_step.error, p_step.signal_name, p_step.signal_seq)
+    ON CONFLICT ON CONSTRAINT workflow_step_pkey DO NOTHING;
   IF FOUND THEN
     RETURN p_step;
   END IF;

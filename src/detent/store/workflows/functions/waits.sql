@@ -18,8 +18,8 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t       timestamptz := detent.clock();
   steps   detent.workflow_step[] := ARRAY(
-    SELECT ROW(0, u.generation, u.path, u.seq, u.kind, u.scope, 0, u.fingerprint, u.flags & 1 <> 0, u.flags & 2 <> 0,
-               u.flags & 4 <> 0, t - u.ran_us * interval '1 microsecond', t, u.value, u.error, NULL, NULL)::detent.workflow_step
+    SELECT detent.step_sent(0, 0, u.generation, u.path, u.seq, u.kind, u.value, u.ran_us, u.scope, u.fingerprint, u.flags,
+                            u.error, t)
       FROM unnest(p_generations, p_paths, p_seqs, p_kinds, p_scopes, p_fingerprints, p_flags, p_ran_us, p_values,
                   p_errors) WITH ORDINALITY
         AS u (generation, path, seq, kind, scope, fingerprint, flags, ran_us, value, error, ord) ORDER BY u.ord);
