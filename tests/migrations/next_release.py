@@ -1,9 +1,11 @@
-"""The next release: a copy of the package with one more state, transitions, one more column and a higher number."""
+"""The next release: a copy of the package with a higher number and what a test lets it have: one more state and its
+transitions, more columns, a new version of a function, another kind of step."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +29,15 @@ MORE_TRANSITIONS = """\
 RESTS = 'rests=frozenset({"failed", "quarantined", "cancelled"})'
 MORE_RESTS = 'rests=frozenset({"failed", "quarantined", "cancelled", "parked"})'
 COLUMN = "-- oldest code: 1\nALTER TABLE {prefix}job ADD COLUMN note text;\n"
+TABLES = ("workflow", "workflow_step", "workflow_step_begun", "workflow_wait", "workflow_signal", "child_group")
+FUNCTION = re.compile(r"(-- step_record_one: .*?END \$\$;\n)", re.DOTALL)
+NOTE = "by the next release"
+RECORDS_SLEEP = """\
+                holds = run.new(path, "sleep", self._scope, value="null")
+"""
+NOTES_SLEEP = """\
+            run.put_off(run.new(f"{path}~note", "note", self._scope, value="null"))
+"""
 
 
 class NextRelease:
@@ -61,12 +72,52 @@ class NextRelease:
         path.write_text(path.read_text().replace(RESTS, MORE_RESTS, 1))
         return self
 
-    def with_column(self) -> NextRelease:
+    def with_column(self, *, demands_newer_code: bool = False) -> NextRelease:
         """Add a migration with one more column of jobs."""
+        text = COLUMN.partition("\n")[2] if demands_newer_code else COLUMN
         for dialect, prefix in (("postgres", "detent."), ("sqlite", "detent_")):
             file = self.source / "detent" / "store" / dialect / "schema" / "0002_note.sql"
-            file.write_text(COLUMN.format(prefix=prefix))
+            file.write_text(text.format(prefix=prefix))
         return self
+
+    def with_columns_of_workflows(self) -> NextRelease:
+        """Add a migration with one more column of each table of workflows, and write that of steps: by a new version of
+        a function on PostgreSQL, by the statement itself on SQLite."""
+        for dialect, prefix in (("postgres", "detent."), ("sqlite", "detent_")):
+            file = self.source / "detent" / "store" / dialect / "schema" / "0003_notes.sql"
+            added = "".join(f"ALTER TABLE {prefix}{table} ADD COLUMN note text;\n" for table in TABLES)
+            file.write_text(f"-- oldest code: 1\n{added}")
+        functions = self.source / "detent" / "store" / "workflows" / "functions" / "steps.sql"
+        text = functions.read_text()
+        (first,) = FUNCTION.findall(text)
+        second = first.replace("step_record_one_v1", "step_record_one_v2")
+        for old, new in (
+            ("p_error text DEFAULT NULL\n", f"p_error text DEFAULT NULL, p_note text DEFAULT '{NOTE}'\n"),
+            ("began_at, done_at, value, error)", "began_at, done_at, value, error, note)"),
+            ("p_value, p_error\n", "p_value, p_error, p_note\n"),
+        ):
+            assert second.count(old) == 1, old
+            second = second.replace(old, new)
+        functions.write_text(text.replace(first, f"{first}\n{second}"))
+        self.edit("store/workflows/postgres_steps.py", "step_record_one_v1(", "step_record_one_v2(")
+        self.edit("store/workflows/sqlite_steps.py", "value,\n   error)\nSELECT", "value,\n   error, note)\nSELECT")
+        self.edit("store/workflows/sqlite_steps.py", ":value, :error\n  FROM", f":value, :error, '{NOTE}'\n  FROM")
+        return self
+
+    def with_kind_of_step(self) -> NextRelease:
+        """Declare one more kind of step, and record one beside each sleep: an older release need not know of it."""
+        self._declare("note")
+        self.edit("workflow/wait_operations.py", RECORDS_SLEEP, RECORDS_SLEEP + NOTES_SLEEP)
+        return self
+
+    def with_another_kind_of_sleep(self) -> NextRelease:
+        """Record sleeps as steps of a kind that older releases do not know, and cannot do without."""
+        self._declare("nap")
+        self.edit("workflow/wait_operations.py", RECORDS_SLEEP, RECORDS_SLEEP.replace('"sleep"', '"nap"'))
+        return self
+
+    def _declare(self, kind: str) -> None:
+        self.edit("model/workflow_records.py", '"undo", "token"\n]', f'"undo", "token", "{kind}"\n]')
 
     def start(self, url: str, code: str) -> subprocess.Popen[str]:
         """Run `code` with `store` open on the database; it prints lines of JSON."""

@@ -19,7 +19,6 @@ SHORTER = {
     "job_attempts_in_order",
     "job_commit_is_of_a_running_or_succeeded_job",
     "job_effect_evidence_known",
-    "workflow_step_kind_known",
 }
 """CHECKs that say the same in fewer words on PostgreSQL: tests/guards/test_short_checks.py tries every combination."""
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)

@@ -15,6 +15,7 @@ from detent.store.postgres import schema as postgres_schema
 from detent.store.sqlite import schema as sqlite_schema
 from detent.testing.stores import dump, is_sqlite, plain_connection
 from tests.contract.jobs.sample_jobs import new_job
+from tests.contract.workers.sample_workers import worker
 from tests.migrations.schemas import described, known, taken, write_step
 from tests.store.invariants.owner import Owner
 
@@ -95,6 +96,23 @@ def test_a_newer_schema_that_allows_this_code_is_worked_with_and_not_migrated(da
         assert described(database_url) == before
         job = new_job(store)
         assert store.job_enqueue([job]) == [Enqueued(job.id, True)]
+
+
+def test_a_worker_hears_of_a_migration_that_demands_newer_code(database_url: str) -> None:
+    """F25, L8: it has started before the migration, and learns of it with its next heartbeat."""
+    fresh(database_url)
+    with closing(open_store(database_url)) as store:
+        store.ready()
+        known = store.schema_known
+        assert store.worker_seen(worker()).schema_demanded == known
+        step_from_the_future(database_url, oldest_code=known)
+        assert store.worker_seen(worker()).schema_demanded == known
+    with closing(open_store(database_url)) as store:
+        store.ready()
+        with closing(plain_connection(database_url)) as connection:
+            write_step(database_url, connection, known + 2, "later", "x" * 32, known + 2)
+            connection.commit()
+        assert store.worker_seen(worker()).schema_demanded == known + 2
 
 
 def test_a_database_of_an_unreleased_version_is_refused(database_url: str) -> None:

@@ -25,6 +25,7 @@ from detent.model.service_records import (
 from detent.model.workflow_records import NewStep, StepRecorded
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.move_rules import moved_to
+from detent.store.migrate import load
 from detent.store.operations.stored_request import asked, operation_row
 from tests.twin.model import Model
 from tests.twin.rows import (
@@ -45,6 +46,7 @@ from tests.twin.rows import (
 from tests.twin.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
+_SCHEMA = max(step.oldest_code for step in load("sqlite"))
 
 
 def _earliest(moments: Iterable[int]) -> datetime | None:
@@ -149,6 +151,7 @@ class WholeModel(Model):
             operations=any(row.state == "running" for row in self.operation.values()),
             recovery=bool(self.recovery),
             failure_reports=bool(self.failure_report),
+            schema_demanded=_SCHEMA,
         )
 
     def worker_gone(self, worker_id: int) -> None:

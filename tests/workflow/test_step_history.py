@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
-from detent.errors import InvalidInput, StepAmbiguous, WorkflowDrift
+from detent.errors import InvalidInput, StepAmbiguous, StepTooNew, WorkflowDrift
 from detent.model.workflow_records import StepKind, StepRow, WorkflowHistory
 from detent.workflow.history import StepHistory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+NEWER = cast(StepKind, "nap")
 
 
 def row(path: str, seq: int, *, scope: str = "", beside: bool = False, kind: StepKind = "call") -> StepRow:
@@ -127,3 +131,10 @@ def test_a_step_that_is_looked_for_twice_is_one_step() -> None:
     ask(found, "signal go")
     found.find("signal go")
     assert found.is_replaying
+
+
+def test_a_step_of_an_unknown_kind_is_refused_and_a_note_beside_one_is_not() -> None:
+    """F25: a newer release has recorded them."""
+    with pytest.raises(StepTooNew, match=r"step 'sleep' is on record as 'nap'.*Upgrade Detent here"):
+        history(row("sleep", 1, kind=NEWER))
+    assert ask(history(row("a", 1), row("a~nap", 2, kind=NEWER)), "a") is not None

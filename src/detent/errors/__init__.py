@@ -31,6 +31,7 @@
     │   ├── StepAmbiguous         two steps of a workflow cannot be told apart
     │   ├── HistoryFull           a workflow has recorded as much as it can
     │   ├── WorkflowDrift         the code of a workflow does not fit its record
+    │   ├── StepTooNew            a newer version of Detent has recorded a step of a workflow
     │   ├── ParkSwallowed         the function of a workflow went on although it was parked
     │   ├── UndoRefused           the steps of a job cannot be undone by another job
     │   ├── BeingUndone           another job undoes the steps of the job
@@ -125,6 +126,7 @@ from detent.errors.workflows import (
     MailboxFull,
     ParkSwallowed,
     StepAmbiguous,
+    StepTooNew,
     TokenUsed,
     UndoFailed,
     UndoRefused,
@@ -194,6 +196,7 @@ __all__ = [
     "SchemaTooOld",
     "SchemaUnreleased",
     "StepAmbiguous",
+    "StepTooNew",
     "TokenUsed",
     "TransitionRace",
     "UndoFailed",
@@ -480,4 +483,5 @@ TABLE: dict[type[DetentError], Codes] = {
     UndoRefused: Codes("DT083", 409, 4),
     BeingUndone: Codes("DT084", 409, 4),
     CopyRefused: Codes("DT085", 409, 4),
+    StepTooNew: Codes("DT086", 409, 4),
 }

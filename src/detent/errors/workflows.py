@@ -15,6 +15,7 @@ __all__ = [
     "MailboxFull",
     "ParkSwallowed",
     "StepAmbiguous",
+    "StepTooNew",
     "TokenUsed",
     "UndoFailed",
     "UndoRefused",
@@ -146,6 +147,23 @@ class WorkflowDrift(Refused):
             f"job {self.job_id} was about to run step {self.asked!r}, but step {self.expected!r} is on record and "
             f"comes next; the code has changed. Raise the workflow's version and branch on ctx.version, or put the old "
             f"order back; then retry the job"
+        )
+
+
+@dataclass(eq=False)
+class StepTooNew(Refused):
+    """A newer version of Detent has recorded a step of a kind that this version does not know."""
+
+    job_id: int
+    step: str
+    kind: str
+    release: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} cannot go on here: step {self.step!r} is on record as {self.kind!r}, which Detent "
+            f"{self.release} does not know; nothing was run, and a worker of the newer version that recorded it "
+            f"continues it. Upgrade Detent here"
         )
 
 

@@ -77,6 +77,7 @@ class Agenda(Struct, frozen=True, kw_only=True):
     notices: bool = False  # a notice waits for its sink
     wake_requests: bool = False  # workflows could not be woken at once
     tree_cancels: bool = False  # children of cancelled jobs are to be cancelled
+    schema_demanded: int = 0  # the schema that code must know to work here, as the migrations say
     drain_requested_by: str | None = None  # who asked this worker to drain
     drain_reason: str | None = None
 

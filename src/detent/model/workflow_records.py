@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -11,6 +11,8 @@ from detent.model.records import NewJob
 
 __all__ = [
     "NEVER",
+    "STEP_KINDS",
+    "WAIT_KINDS",
     "Arrived",
     "CancelFound",
     "ChildGroupRow",
@@ -36,6 +38,7 @@ __all__ = [
     "UndoBegun",
     "UndoStarted",
     "VersionCount",
+    "WaitKind",
     "WaitOn",
     "WaitPage",
     "WaitRow",
@@ -55,6 +58,10 @@ StepKind = Literal[
 """`sleep` and `deadline` hold the time until which a workflow waits; `timeout` says that a wait was not answered by its
 deadline; `choice` holds which of several waits ended first; `token` says for which wait a token counts, as its
 fingerprint."""
+STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
+
+WaitKind = Literal["time", "signal", "children"]
+WAIT_KINDS: tuple[WaitKind, ...] = get_args(WaitKind)
 
 
 class NewStep(Struct, frozen=True, kw_only=True):
@@ -367,7 +374,7 @@ class WaitRow(Struct, frozen=True, kw_only=True):
     n: int
     task: str
     tenant: str
-    kind: Literal["time", "signal", "children"]
+    kind: WaitKind
     name: str | None
     since: datetime
     due_at: datetime | None

@@ -194,6 +194,11 @@ class Store(Verbs, Protocol):
         ...
 
     @property
+    def schema_known(self) -> int:
+        """The number of the newest migration that this release has."""
+        ...
+
+    @property
     def wake(self) -> Wake:
         """How this process learns that there is work."""
         ...

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from detent.lifecycle.definition import Lifecycle, Pair
 from detent.lifecycle.library import JOB, LIBRARY
 from detent.model.records import OUTCOMES
+from detent.model.workflow_records import STEP_KINDS, WAIT_KINDS
 from detent.store.sql_files import Dialect
 
 __all__ = ["either", "filled", "literal", "placeholders", "values"]
@@ -46,7 +47,7 @@ def values(dialect: Dialect) -> Mapping[str, str]:
     - `moves`: the declared moves as a list of row values
 
     For jobs also what their guards, the function is_job_move and the invariants need; for executions the known outcomes
-    and next states.
+    and next states; for steps and waits of workflows their known kinds.
     """
     return _values(dialect, tuple(LIBRARY.values()))
 
@@ -74,6 +75,8 @@ def _values(dialect: Dialect, lifecycles: tuple[Lifecycle, ...]) -> Mapping[str,
             found["execution.next_state_known"] = _one_of("next_state", _ends(lifecycle), dialect)
     found["execution.outcomes"] = _listed(OUTCOMES)
     found["execution.outcome_known"] = _one_of("outcome", OUTCOMES, dialect)
+    found["workflow_step.kind_known"] = _one_of("kind", STEP_KINDS, dialect)
+    found["workflow_wait.kind_known"] = _one_of("kind", WAIT_KINDS, dialect)
     return found
 
 

@@ -218,9 +218,9 @@ def check_workflow(
         supports = ", ".join(map(str, task.workflow.supports))
         return found("unsupported version", f"it began under version {version}; this code supports {supports}")
     context = (_AioCheck if task.is_async else _PlainCheck)(store, settings, row, task)
-    for page in _history(store, row, workflow):
-        context.run.history.load(page)
     try:
+        for page in _history(store, row, workflow):
+            context.run.history.load(page)
         arguments = task.decode(row.payload)
         if task.is_async:
             asyncio.run(_awaited(context, task, arguments))

@@ -9,8 +9,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from datetime import datetime
 
-from detent.errors import HistoryFull, InvalidInput, StepAmbiguous, WorkflowDrift
-from detent.model.workflow_records import NewStep, StepBegun, StepRow, WorkflowHistory
+from detent.errors import HistoryFull, InvalidInput, StepAmbiguous, StepTooNew, WorkflowDrift
+from detent.model import database_facts
+from detent.model.workflow_records import STEP_KINDS, NewStep, StepBegun, StepRow, WorkflowHistory
 from detent.store.workflows.rules import scope_of
 from detent.workflow.copied_steps import CopiedSteps
 
@@ -21,7 +22,8 @@ _BYTES_MAX = 64 * 1024 * 1024
 _PATH_MAX = 1000
 _TIMES = ("sleep", "deadline", "timeout", "token")
 _AUXILIARY = "~"
-"""In paths of rows that belong to another step: the end of a wait, a retry that was put off."""
+"""In paths of rows that belong to another step: the end of a wait, a retry that was put off. Those of an unknown kind
+are passed over: a newer release may note something about a step that this one need not know."""
 
 
 class StepHistory:
@@ -54,7 +56,7 @@ class StepHistory:
         self._seq = 0
 
     def load(self, page: WorkflowHistory) -> None:
-        """Take over a page of the record."""
+        """Take over a page of the record. `StepTooNew`."""
         if page.version is not None:
             self.version = page.version
         self.generation = page.generation
@@ -68,6 +70,8 @@ class StepHistory:
             seqs.sort()
 
     def _add(self, row: StepRow) -> None:
+        if row.kind not in STEP_KINDS and _AUXILIARY not in row.path:
+            raise StepTooNew(self.job_id, row.path, row.kind, ".".join(map(str, database_facts.RELEASE)))
         self._rows[row.path] = row
         self._present[row.path] = row.seq
         if row.undo and row.error is None:

@@ -46,7 +46,7 @@ def test_who_was_not_seen_for_a_day_is_forgotten_when_a_new_one_comes(store: Sto
 def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClock) -> None:
     """W3: the earliest of each kind, so that an idle worker asks for nothing else."""
     began = clock.now()
-    assert store.worker_seen(worker()) == Agenda(now=began)
+    assert store.worker_seen(worker()) == Agenda(now=began, schema_demanded=store.schema_known)
     enqueue(store, task="now")
     for late in (7, 5, 6):
         enqueue(store, due_at=began + timedelta(seconds=late), expires_at=began + timedelta(seconds=2 * late))
@@ -65,6 +65,7 @@ def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClo
         schedule_at=store.schedule_list()[0].next_at,
         operations=True,
         recovery=True,
+        schema_demanded=store.schema_known,
     )
 
 

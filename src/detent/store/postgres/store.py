@@ -191,6 +191,12 @@ class PostgresStore(PostgresVerbs):
         return self._session.together(lambda session: work(PostgresVerbs(session, self._name, self._bounds)))
 
     @property
+    def schema_known(self) -> int:
+        from detent.store.postgres import schema
+
+        return schema.KNOWN[-1].version
+
+    @property
     def ids_by_transaction(self) -> bool:
         """False: ids come from a sequence."""
         return False

@@ -162,6 +162,10 @@ class SqliteStore(EachAlone):
         return self._write(work)
 
     @property
+    def schema_known(self) -> int:
+        return schema.KNOWN[-1].version
+
+    @property
     def ids_by_transaction(self) -> bool:
         """True: the caller's transaction blocks all other writers, so its ids come from inside it."""
         return True

@@ -16,7 +16,8 @@ class WorkerVerbs(Protocol):
 
     @verb("worker")
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
-        """Record that a worker is alive. Return what there is to do besides jobs, and who asked the worker to drain.
+        """Record that a worker is alive. Return what there is to do besides jobs, who asked the worker to drain, and
+        which schema the code of a worker must know: a migration may have come since it started.
         The first call adds the worker to the list and deletes workers not seen for a day. No decision about a job
         depends on it: leases decide."""
         ...

@@ -131,7 +131,7 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.agenda_v3() RETURNS TABLE (
   now timestamptz, promote_at timestamptz, expire_at timestamptz, reap_at timestamptz, lease_checksum bigint,
   schedule_at timestamptz, reconcile_at timestamptz, operations boolean, recovery boolean, failure_reports boolean,
-  firing boolean, notices boolean, wake_requests boolean, tree_cancels boolean
+  firing boolean, notices boolean, wake_requests boolean, tree_cancels boolean, schema_demanded integer
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '2s' AS $$
@@ -153,7 +153,8 @@ BEGIN
     EXISTS (SELECT 1 FROM detent.alert_notice n WHERE NOT n.spread)
       OR EXISTS (SELECT 1 FROM detent.alert_delivery d WHERE d.state = 'pending'),
     EXISTS (SELECT 1 FROM detent.wake_request),
-    EXISTS (SELECT 1 FROM detent.tree_cancel)
+    EXISTS (SELECT 1 FROM detent.tree_cancel),
+    (SELECT max(m.oldest_code) FROM detent.migration m)
   FROM (SELECT min(x.expires_at) AS first_at, sum(extract(epoch FROM detent.calendar_time(x.expires_at)) * 1000000)::bigint AS lease_checksum
           FROM (SELECT l.expires_at FROM detent.lease l ORDER BY l.expires_at LIMIT 100) x) held;
 END $$;

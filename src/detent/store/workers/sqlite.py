@@ -52,6 +52,7 @@ SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
          OR EXISTS (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending'),
        EXISTS (SELECT 1 FROM detent_wake_request),
        EXISTS (SELECT 1 FROM detent_tree_cancel),
+       (SELECT max(oldest_code) FROM detent_migration),
        held.lease_checksum
   FROM (SELECT min(expires_at) AS first_at, sum(expires_at % 4503599627370496) AS lease_checksum
           FROM (SELECT expires_at FROM detent_lease ORDER BY expires_at LIMIT 100)) held
@@ -93,10 +94,11 @@ class SqliteWorkers(VerbBase):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
         drain_requested_by, drain_reason = asked[0] if asked else (None, None)
-        *found, lease_checksum = self._db.rows(_AGENDA)[0]
+        *found, schema_demanded, lease_checksum = self._db.rows(_AGENDA)[0]
         times = {name: _agenda_time(at) for name, at in zip(_TIMES, found, strict=False)}
         signs = {name: bool(sign) for name, sign in zip(_SIGNS, found[len(_TIMES) :], strict=True)}
         fields: dict[str, Any] = {"now": from_micros(now), "lease_checksum": lease_checksum} | times | signs
+        fields["schema_demanded"] = schema_demanded
         return Agenda(**fields, drain_requested_by=drain_requested_by, drain_reason=drain_reason)
 
     def worker_gone(self, worker_id: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detent.declare.probe import Probed
 from detent.declare.signals import Fatal, Snooze, Throttled
-from detent.errors import DetentError, InvalidArguments, LeaseLost
+from detent.errors import DetentError, InvalidArguments, LeaseLost, StepTooNew
 from detent.errors.database import OUTAGES
 from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
@@ -21,6 +21,7 @@ from detent.store.contract import Store
 from detent.worker.attempt.around_hooks import wrap_in_hooks
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, resume_coroutine, start_coroutine
+from detent.worker.attempt.endings import end_attempt
 from detent.worker.attempt.event_sink import EventSink
 from detent.worker.attempt.foreign_boundary import AlreadyCommittedElsewhere
 from detent.worker.attempt.history import UnknownEffect
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Attempt"]
 
 _PROBES_MIN = 3
+_TOO_NEW_DELAY = 10.0
+"""Seconds for which a workflow that needs a newer worker is left to the others."""
 _UNOPENED = "ctx.commit() was called, but its block was never entered: write `with ctx.commit() as tx`"
 
 log = logging.getLogger("detent.worker")
@@ -172,6 +175,12 @@ class Attempt:
         found = self.start(forks_before)
         return await self.resume(found) if isinstance(found, SuspendedCoroutine) else found
 
+    def end_unprepared(self, error: DetentError) -> Abort:
+        """Return how the attempt ends if it could not be prepared. It has not begun, and is not used up."""
+        if isinstance(error, StepTooNew):
+            return self._abort("snoozed", str(error), delay=_TOO_NEW_DELAY)
+        return end_attempt(self.claimed)
+
     def retry_delay(self) -> float:
         """Return the seconds that the job waits before its next attempt, by its task's retry policy."""
         counted = max(1, self.claimed.attempt - self.claimed.spared)
@@ -206,6 +215,8 @@ class Attempt:
                 return self._abort("released", error_text(error)) if spared else None
             case Snooze():
                 return self._abort("snoozed", str(error), delay=error.delay)
+            case StepTooNew():
+                return self._abort("snoozed", str(error), delay=_TOO_NEW_DELAY)
             case Throttled():
                 wait = throttle_delay(self.claimed.spared + 1) if error.retry_after is None else error.retry_after
                 return self._abort("throttled", str(error), delay=wait)

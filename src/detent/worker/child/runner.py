@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from detent.app.detent import Detent
-from detent.errors import DatabaseError, DetentError, LeaseLost
+from detent.errors import DatabaseError, DetentError, LeaseLost, StepTooNew
 from detent.model.clock import Clock
 from detent.model.records import Abort, Claimed, Finish
 from detent.model.stored_text import error_text
@@ -343,7 +343,7 @@ class Runner:
                     self.end(running.held, end_attempt(claimed))
                 continue
             if isinstance(history, DetentError):
-                self.end(running.held, end_attempt(claimed))
+                self.end(running.held, running.attempt.end_unprepared(history))
                 return
             running.suspect, running.unknown = history.suspect, history.unknown
             if self._needs_thread(running):
@@ -359,7 +359,7 @@ class Runner:
             return read_history(self._store, attempt.claimed, attempt.task)
         try:
             attempt.prepare()
-        except LeaseLost as refused:
+        except (LeaseLost, StepTooNew) as refused:
             return refused
         return AttemptHistory(attempt.context.suspect)
 

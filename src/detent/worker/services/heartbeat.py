@@ -9,6 +9,7 @@ import threading
 
 from msgspec.structs import replace
 
+from detent.errors import SchemaTooNew
 from detent.model.service_records import Agenda, WorkerSeen
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
@@ -39,6 +40,9 @@ class Heartbeat:
         self.drain_requested_by: str | None = None
         """Who asked this worker to drain; None if no one did. `drain_reason` is why."""
         self.drain_reason: str | None = None
+        self.too_new: SchemaTooNew | None = None
+        """Why this release must no longer work with the database: a migration that demands newer code has been
+        applied since the worker started."""
         self._seen = WorkerSeen(
             id=worker_id,
             name=options.name,
@@ -64,6 +68,10 @@ class Heartbeat:
                 log.warning("The database's clock jumped forward by %.0f s; renewing all leases.", ahead)
                 self.jumped.set()
         self.drain_requested_by, self.drain_reason = agenda.drain_requested_by, agenda.drain_reason
+        demanded, known = agenda.schema_demanded, self._store.schema_known
+        if demanded > known:
+            detail = f"a migration demands code that knows schema {demanded}"
+            self.too_new = SchemaTooNew(self._store.name, detail, demanded, known)
         self.activity.update(agenda)
         self.heard = (agenda, now)
 

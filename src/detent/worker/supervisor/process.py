@@ -2,9 +2,9 @@
 
 It runs none of the user's code. The main thread watches the children and never touches the database, so that time-outs
 are enforced even during an outage. One thread renews leases (`lease_renewals`) and two run the services, quick ones and
-long ones (`service_threads`); none of them waits for another. After SIGTERM or SIGINT, or if an
-operator asks it to drain, the worker stops claiming, finishes its jobs within the grace period, and hands back the
-rest. A second signal stops it at once.
+long ones (`service_threads`); none of them waits for another. After SIGTERM or SIGINT, if an
+operator asks it to drain, or if a migration demands newer code, the worker stops claiming, finishes its jobs within
+the grace period, and hands back the rest. A second signal stops it at once.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class Supervisor:
         self._children: list[ChildProcess] = []
         self._stop_requests = 0
         self._drain_cause: str | None = None
+        self._exit_code = 0
         self._was_signalled = False
         self._stopping = threading.Event()
         self._over = threading.Event()
@@ -141,7 +142,7 @@ class Supervisor:
         why = self._drain_cause or ("nothing is left to do" if self._service_threads.is_drained else "told to stop")
         counts = describe_counts(self._tally + self._renewals.tally)
         log.info("Worker %s ends, %s: %s.", self._options.name, why, counts)
-        return 0
+        return self._exit_code
 
     def _watch_until_stopped(self) -> None:
         """Watch the children until the worker was told to stop and all of them are gone."""
@@ -270,10 +271,12 @@ class Supervisor:
             return
         self._request_stop()
 
-    def _request_drain(self, cause: str) -> None:
-        """Stop the worker because an operator asked for it. Called by the thread of the services, once."""
-        log.info("Worker %s: %s.", self._options.name, cause)
+    def _request_drain(self, cause: str, exit_code: int) -> None:
+        """Stop the worker because an operator asked for it, or because its release must not go on. Called by the thread
+        of the services, once."""
+        log.log(logging.ERROR if exit_code else logging.INFO, "Worker %s: %s.", self._options.name, cause)
         self._drain_cause = cause
+        self._exit_code = exit_code
         self._request_stop()
 
     def _stop_children(self) -> None:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from detent.errors import DatabaseError
+from detent.errors import TABLE, DatabaseError, SchemaTooNew
 from detent.model.clock import Clock
 from detent.worker.critical_thread import start_critical_thread
 from detent.worker.options import WorkerOptions
@@ -26,7 +26,7 @@ _PAUSE_LEAST = 0.02
 class ServiceThreads:
     """Runs the services that are due. `stopping` is set when the worker was told to stop; `wake` wakes the supervisor's
     main thread; `stop` stops the worker when `drain` was asked for and no job is left; `drain` stops it when an
-    operator has asked for it, and takes a sentence that says who and why."""
+    operator has asked for it, or if its release must not go on. It takes a sentence and the exit code."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ServiceThreads:
         children: Callable[[], list[ChildProcess]],
         wake: Callable[[], None],
         stop: Callable[[], None],
-        drain: Callable[[str], None],
+        drain: Callable[[str, int], None],
     ) -> None:
         self._options = options
         self._clock = clock
@@ -120,9 +120,11 @@ class ServiceThreads:
         if self._services.failures_found.is_set():
             self._wake_supervisor()
         heartbeat = self._services.heartbeat
+        if heartbeat.too_new is not None and not self._stopping.is_set():
+            self._drain(str(heartbeat.too_new), TABLE[SchemaTooNew].exit)
         if heartbeat.drain_requested_by is not None and not self._stopping.is_set():
             why = "" if heartbeat.drain_reason is None else f": {heartbeat.drain_reason}"
-            self._drain(f"{heartbeat.drain_requested_by} asked it to drain{why}")
+            self._drain(f"{heartbeat.drain_requested_by} asked it to drain{why}", 0)
         if jobs_left is False and self._options.drain and is_idle and not self._stopping.is_set():
             self.is_drained = True
             self._stop()

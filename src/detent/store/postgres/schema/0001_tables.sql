@@ -1138,7 +1138,7 @@ CREATE TABLE detent.workflow_step (
   signal_seq  bigint,
   CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
   CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
-  CONSTRAINT workflow_step_kind_known CHECK (kind = ANY ('{call,transact,sleep,deadline,signal,timeout,choice,spawn,join,scope,undo,token}'::text[])),
+  CONSTRAINT workflow_step_kind_known CHECK ({{workflow_step.kind_known}}),
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 );
@@ -1171,7 +1171,7 @@ CREATE TABLE detent.workflow_wait (
   due_at  timestamptz,
   tenant  text        NOT NULL DEFAULT '',
   CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
-  CONSTRAINT workflow_wait_kind_known CHECK (kind IN ('time', 'signal', 'children')),
+  CONSTRAINT workflow_wait_kind_known CHECK ({{workflow_wait.kind_known}}),
   CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
 );
 CREATE INDEX workflow_wait_for_signal ON detent.workflow_wait (name, job_id, n) WHERE kind = 'signal';

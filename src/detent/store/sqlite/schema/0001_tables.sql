@@ -1116,7 +1116,7 @@ CREATE TABLE detent_workflow_step (
   signal_seq  INTEGER,
   CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
   CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
-  CONSTRAINT workflow_step_kind_known CHECK (kind IN ('call', 'transact', 'sleep', 'deadline', 'signal', 'timeout', 'choice', 'spawn', 'join', 'scope', 'undo', 'token')),
+  CONSTRAINT workflow_step_kind_known CHECK ({{workflow_step.kind_known}}),
   CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
   CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
 ) STRICT, WITHOUT ROWID;
@@ -1147,7 +1147,7 @@ CREATE TABLE detent_workflow_wait (
   due_at  INTEGER,
   tenant  TEXT    NOT NULL DEFAULT '',
   CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
-  CONSTRAINT workflow_wait_kind_known CHECK (kind IN ('time', 'signal', 'children')),
+  CONSTRAINT workflow_wait_kind_known CHECK ({{workflow_wait.kind_known}}),
   CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX detent_workflow_wait_for_signal ON detent_workflow_wait (name, job_id, n) WHERE kind = 'signal';
