@@ -68,9 +68,9 @@ def test_the_lane_of_a_key_is_found_without_reading_those_of_other_keys(postgres
 
 
 def test_a_group_of_steps_reads_no_other_workflow(postgres_ready_url: str) -> None:
-    """J12: a table that was analysed while it was empty has one row, for all that a plan knows. Recording the first steps
-    of some workflows read all workflows that had begun, once for each step: 1,000 workflows a second, and fewer the more
-    there were."""
+    """J12: a table that was analysed while it was empty has one row, for all that a plan knows. Recording the first
+    steps of some workflows read all workflows that had begun, once for each step: 1,000 workflows a second, and fewer
+    the more there were."""
     with closing(plain_connection(postgres_ready_url)) as old, closing(open_store(postgres_ready_url)) as store:
         old.autocommit = True
         old.execute("VACUUM ANALYZE")

@@ -334,8 +334,8 @@ def _step(connection: psycopg.Connection[Any], place: WalkPlace) -> WalkStep:
 def test_an_invariant_goes_through_each_table_a_few_times_whatever_the_planner_believes(
     postgres_template: str, postgres_cluster: Cluster, unanalyzed: list[str], known: str
 ) -> None:
-    """R2: planned over tables that are empty, that had one row when they were analysed, or of which nothing is known, and
-    carried out over what they have become since: no look at a growing table is repeated for each row of another one."""
+    """R2: planned over tables that are empty, that had one row when they were analysed, or of which nothing is known,
+    and carried out over what they have become since: no look at a growing table is repeated for each row of another."""
     name = f"{postgres_template}_{known}"
     template = unanalyzed[1] if known == "crowd" else postgres_template
     url = postgres_cluster.create_database(name, template=template)
