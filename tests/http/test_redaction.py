@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from detent import Context, Detent, Retry
+from detent import Context, Detent, Retry, WorkflowContext
 from detent.cli.main import main
 from detent.errors import InvalidSetting
 from detent.http.api import build_api, list_verbs
@@ -164,3 +164,30 @@ def test_a_path_that_cannot_be_meant_is_refused(sqlite_url: str, secret: Any, co
 
         @Detent(sqlite_url).task(secret=secret)
         def pay(ctx: Context, card: str, customer: dict[str, str]) -> None: ...
+
+
+@pytest.mark.parametrize("how", ["continued", "forked"])
+def test_secrets_of_other_arguments_of_a_workflow(harness: Harness, how: str) -> None:
+    """S4: those with which it has continued, and those of the workflow whose steps a fork has copied: an operator who
+    forked a workflow with a card of his own read the card of the original in its steps."""
+    app = harness.app
+
+    @app.workflow(name="order", secret=("card",))
+    def order(ctx: WorkflowContext, card: str, again: bool = False) -> None:
+        if again:
+            ctx.continue_as_new(card=CARD)
+        ctx.event(f"charging {card}")
+        ctx.step("charge", lambda: f"charged {card}")
+        ctx.wait_for("delivery")
+
+    job = order.enqueue(card="4000" if how == "continued" else CARD, again=how == "continued")
+    harness.work()
+    http = TestClient(build_api(app, tokens_required=False), base_url="http://localhost")
+    shown = str(job.id)
+    if how == "forked":
+        shown = http.post(f"/api/v1/workflows/{shown}/fork", json={"payload": {"card": "4000"}}).json()["id"]
+    steps = http.get(f"/api/v1/workflows/{shown}/steps")
+    assert [one["value"] for one in steps.json()["items"]] == ["charged [redacted]"]
+    assert CANARY.search(http.get(f"/api/v1/jobs/{shown}/events").text) is None
+    preview = http.get(f"/api/v1/workflows/{shown}/preview-undo")
+    assert CANARY.search(preview.text) is None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from detent.model.clock import Clock
+from detent.model.copy_records import FORKED_FROM
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
 
@@ -56,12 +57,21 @@ class Redactor:
     def job(self, row: JobRow) -> JobRow:
         """Return a job as it may be shown."""
         paths = self.paths().get(row.task)
-        return row if paths is None else _clean_struct(row, paths, _values(row, paths))
+        return row if paths is None else _clean_struct(row, paths, self._values(row, paths))
 
     def of_job(self, row: JobRow, found: Any) -> Any:
         """Return something that belongs to a job as it may be shown: a record, a text, or a list of them."""
         paths = self.paths().get(row.task)
-        return found if paths is None else _clean(found, paths, _values(row, paths))
+        return found if paths is None else _clean(found, paths, self._values(row, paths))
+
+    def _values(self, row: JobRow, paths: list[Path]) -> list[str]:
+        """Return the secret values of a job, the longest first, so that no part of one stays. A workflow has more than
+        those of its own arguments, if it has continued with others, or was forked from a workflow with others."""
+        has_more = row.attempt > 1 or FORKED_FROM in (row.metadata or "")
+        more = self._store().workflow_arguments(row.id) if has_more else []
+        below_result = [path[1:] for path in paths if path[0] == "result"]
+        of_result = {value for path in below_result for value in _found_at(_decoded(row.result), path)}
+        return _values_in([row.payload, row.result, *more], paths, of_result)
 
     def payload(self, task: str, text: str) -> str:
         """Return the arguments of a call as they may be shown."""
@@ -73,13 +83,6 @@ def redact_told(payload: str, secret: Iterable[str], text: str) -> str:
     """Return a text, or JSON text, that the function of a job tells, without the secret fields of its payload."""
     paths = [tuple(path.split(".")) for path in secret]
     return _clean_text(text, paths, _values_in([payload], paths)) if paths else text
-
-
-def _values(row: JobRow, paths: list[Path]) -> list[str]:
-    """Return the secret values of a job, the longest first, so that no part of one stays."""
-    below_result = [path[1:] for path in paths if path[0] == "result"]
-    of_result = {value for path in below_result for value in _found_at(_decoded(row.result), path)}
-    return _values_in([row.payload, row.result], paths, of_result)
 
 
 def _values_in(texts: Iterable[str | None], paths: list[Path], more: Iterable[str] = ()) -> list[str]:

@@ -177,6 +177,13 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("viewer")
+    def workflow_arguments(self, job_id: int) -> list[str]:
+        """Return the arguments, besides those of the job itself, that the steps on record of a workflow may have seen:
+        those of its current generation, and those of the workflows from which it was forked, 16 at most. What is
+        redacted of a job is found by them."""
+        ...
+
+    @verb("viewer")
     def workflow_list(self, chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> WorkflowPage:
         """Look at up to `limit` workflows that have recorded something and have ids below `before`, the largest id
         first; return those that fit, and the id below which to continue."""

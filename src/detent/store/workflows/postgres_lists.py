@@ -27,6 +27,7 @@ _SIGNAL = SignalRow.__struct_fields__
 _WAIT = WaitRow.__struct_fields__
 _GROUP = ChildGroupRow.__struct_fields__
 _GET = f"SELECT {', '.join(_WORKFLOW)} FROM detent.workflow_get_v1(%s::bigint[])"
+_ARGUMENTS = "SELECT * FROM detent.workflow_arguments_v1(%s::bigint)"
 _LIST = """
 SELECT job_id, fits
   FROM detent.workflow_list_v1(%s::text, %s::integer, %s::text, %s::boolean, %s::text, %s::timestamptz, %s::bigint,
@@ -54,6 +55,10 @@ def workflow_get(ids: Sequence[int]) -> Statement[list[WorkflowRow | None]]:
         return [found.get(job_id) for job_id in ids]
 
     return Statement(_GET, (numbers(ids),), decode, writes=False)
+
+
+def workflow_arguments(job_id: int) -> Statement[list[str]]:
+    return Statement(_ARGUMENTS, (job_id,), lambda rows: [row[0] for row in rows], writes=False)
 
 
 def workflow_list(chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> Statement[WorkflowPage]:
@@ -125,6 +130,7 @@ class PostgresWorkflowLists(VerbBase):
     """The verbs that read."""
 
     workflow_get = runs_each(workflow_get)
+    workflow_arguments = runs(workflow_arguments)
     workflow_list = runs(workflow_list)
     step_list = runs(step_list)
     signal_list = runs(signal_list)

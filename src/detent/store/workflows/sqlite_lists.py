@@ -43,6 +43,19 @@ SELECT {", ".join(_WORKFLOW)} FROM (
     FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
    CROSS JOIN detent_job j ON j.id = w.job_id)
 """
+# The job itself is at n = 0: its own arguments are known.
+_ARGUMENTS = """
+WITH RECURSIVE chain (job_id, forked_from, payload, n) AS (
+  SELECT job_id, forked_from, payload, 0 FROM detent_workflow WHERE job_id = ?
+  UNION ALL
+  SELECT c.forked_from, w.forked_from, w.payload, c.n + 1
+    FROM chain c LEFT JOIN detent_workflow w ON w.job_id = c.forked_from
+   WHERE c.forked_from IS NOT NULL AND c.n < 16
+)
+SELECT payload FROM chain WHERE payload IS NOT NULL
+UNION ALL
+SELECT j.payload FROM chain c CROSS JOIN detent_job j ON j.id = c.job_id WHERE c.n > 0
+"""
 _LIST = f"""
 SELECT w.job_id, (:task IS NULL OR j.task = :task) AND (:version IS NULL OR w.version = :version)
        AND (:state IS NULL OR j.state = :state) AND (:tenant IS NULL OR j.tenant = :tenant)
@@ -123,6 +136,9 @@ class SqliteWorkflowLists(VerbBase):
         rows = self._db.rows(_GET, (ids_json(dict.fromkeys(ids)),))
         found = {row[0]: WorkflowRow(**fields_named(_WORKFLOW, row)) for row in rows}
         return [found.get(job_id) for job_id in ids]
+
+    def workflow_arguments(self, job_id: int) -> list[str]:
+        return [row[0] for row in self._db.rows(_ARGUMENTS, (job_id,))]
 
     def workflow_list(self, chosen: WorkflowSearch, *, before: int = 2**63 - 1, limit: int = 1000) -> WorkflowPage:
         asked = {name: getattr(chosen, name) for name in ("task", "version", "state", "tenant", "parked")}

@@ -25,6 +25,30 @@ BEGIN
      WHERE w.job_id = ANY (p_ids);
 END $$;
 
+-- workflow_arguments: what the steps on record of a workflow may have seen, besides the arguments of its job.
+-- takes:   a job
+-- gives:   the arguments of its current generation, and those of the workflows from which it was forked, 16 at most
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.workflow_arguments_v1(p_job_id bigint) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  w detent.workflow;
+BEGIN
+  FOR n IN 0 .. 16 LOOP
+    SELECT f.* INTO w FROM detent.workflow f WHERE f.job_id = p_job_id;
+    IF n > 0 THEN
+      RETURN QUERY SELECT j.payload FROM detent.job j WHERE j.id = p_job_id;
+    END IF;
+    IF w.payload IS NOT NULL THEN
+      RETURN NEXT w.payload;
+    END IF;
+    EXIT WHEN w.forked_from IS NULL;
+    p_job_id := w.forked_from;
+  END LOOP;
+END $$;
+
 -- Whether a job is parked, whose workflow parked last with that attempt. A job that is held back by a limit is not.
 CREATE OR REPLACE FUNCTION detent.is_parked(j detent.job, p_parked_attempt integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
