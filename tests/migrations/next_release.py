@@ -33,10 +33,10 @@ TABLES = ("workflow", "workflow_step", "workflow_step_begun", "workflow_wait", "
 FUNCTION = re.compile(r"(-- step_record_one: .*?END \$\$;\n)", re.DOTALL)
 NOTE = "by the next release"
 RECORDS_SLEEP = """\
-                holds = run.new(path, "sleep", self._scope, value="null")
+                holds = run.new(path, "sleep", value="null")
 """
 NOTES_SLEEP = """\
-            run.put_off(run.new(f"{path}~note", "note", self._scope, value="null"))
+            run.put_off(run.new(f"{path}~note", "note", value="null"))
 """
 
 

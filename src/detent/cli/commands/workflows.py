@@ -43,10 +43,10 @@ force_option = flag("--force", "Repeat transactions and steps that happen once; 
 @page_options
 @with_app
 def list_(session: Session, app: Detent, **chosen: Any) -> None:
-    """List workflows that have recorded something, the newest first.
+    """List workflows that have begun, the newest first.
 
-    A parked workflow waits without a worker; PARKED FOR says for what. `detent jobs list` has those that have not
-    recorded anything yet.
+    A parked workflow waits without a worker; PARKED FOR says for what. A workflow begins with its first
+    recorded step; `detent jobs list` has those that have not begun yet.
     """
     found = app.workflows.list(**chosen)
     rows = redaction_of(app).listed(found)
@@ -77,7 +77,7 @@ def get(session: Session, app: Detent, job_id: str) -> None:
 @page_options
 @with_app
 def waits(session: Session, app: Detent, **chosen: Any) -> None:
-    """List the signals, children and times that workflows wait for."""
+    """List what workflows wait for: signals, children, times."""
     rows = app.workflows.waits(**chosen)
     tenant = ["tenant"] if any(row.tenant for row in rows) else []
     columns = output.columns("job_id", "task", *tenant, "kind", "name", "since", ("UNTIL", "due_at"), "version")
@@ -88,10 +88,10 @@ def waits(session: Session, app: Detent, **chosen: Any) -> None:
 @task_option
 @with_app
 def versions(session: Session, app: Detent, task: str | None) -> None:
-    """Count workflows that have begun and not ended, by task and version.
+    """Count unfinished workflows by task and version.
 
-    The version is that under which they began; 0 if a child has not begun yet. A version that is not listed needs no
-    code any more.
+    Only workflows that have begun are counted. The version is that under which they began; 0 if a child has not begun
+    yet. A version that is not listed needs no code any more.
     """
     rows = app.workflows.versions(task=task)
     session.show_rows(rows, output.columns("task", "version", "workflows"), empty="no workflows in progress")

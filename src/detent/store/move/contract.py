@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from detent.model.move_records import MoveRow, NewMove
-from detent.store.move.tables import Table
 from detent.store.verb import verb
+
+if TYPE_CHECKING:  # only a move reads the migrations
+    from detent.store.move.tables import Table
 
 __all__ = ["Activity", "Counters", "Key", "MovableDatabase", "MoveVerbs", "Place", "Row"]
 
