@@ -9,6 +9,7 @@ SERVES := $(VENV)/.serves
 DEMO := build/demo
 PEERS := .peers
 NEEDS := benchmarks/contenders/requirements
+TIER ?= commit
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
@@ -19,7 +20,7 @@ WHOLE := faults mutants twin acceptance alerts app batch benchmarks cli client d
 REPAIRS := test_committed_before.py test_job_claim_each.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console setup console-build console-check quick test faults simulate lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console setup console-build console-check quick test faults simulate prove prove-report lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -73,6 +74,12 @@ faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up 
 
 simulate: $(STAMP) ## real workers on a database in memory, with faults, by seed: 20,000 schedules (docs/reliability.md)
 	$(BIN)/python -m prove simulate --schedules 20000
+
+prove: $(STAMP) ## every proof as a figure in one table: TIER=commit (default), nightly or release (docs/reliability.md)
+	$(BIN)/python -m prove run --tier $(TIER) $(if $(SEED),--seed $(SEED))
+
+prove-report: $(STAMP) ## put the last `make prove` into docs/reliability.md
+	$(BIN)/python -m prove report
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)

@@ -1,4 +1,4 @@
-"""`python -m prove simulate`: schedules under a seeded scheduler, spread over processes."""
+"""`python -m prove`: the figures of `make prove`, and schedules of the simulation by seed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+from prove.commands import add_commands
 from prove.defects import DEFECTS, planted
 
 __all__ = ["BROKEN", "main"]
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
         command = [sys.executable, "-m", "prove", *arguments]
         return subprocess.run(command, env={**os.environ, **_SAME_ORDER}, check=False).returncode
     options = _parser().parse_args(arguments)
+    if options.command != "simulate":
+        return int(options.call(options))
     if options.defect is not None:
         return _with_defect(options)
     if options.replay is not None:
@@ -104,6 +107,7 @@ def _say(line: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prove", description="Prove what Detent promises.")
     commands = parser.add_subparsers(dest="command", required=True)
+    add_commands(commands, _say)
     one = commands.add_parser("simulate", help="real workers on a database in memory, with faults, by seed")
     one.add_argument("--schedules", type=int, default=1000, help="how many seeds in a row")
     one.add_argument("--seed", type=int, default=1, help="the first of them")

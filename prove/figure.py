@@ -1,6 +1,6 @@
 """What a figure is: a fault that is injected many times, and what came of it.
 
-A figure is a module with a function `run(budget) -> Tally`. `prove/figures.py` lists them all.
+A figure is a module with a function `run(budget) -> Tally`. `prove/figures/__init__.py` lists them all.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""The figures of `make prove`: which there are, and how much time each may take.
+
+A figure is a module in this folder with a function `run(budget: Budget) -> Tally`. The runner starts each in a process
+of its own, with `PYTHONHASHSEED=0` and, in `DETENT_TEST_DATABASE_URL`, a PostgreSQL server that all figures share. A
+figure that restarts its server starts one of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from prove.figure import Budget, Tally, Tier
+
+__all__ = ["FIGURES", "Figure", "figures_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table."""
+
+    id: str
+    title: str
+    module: str
+    """The name of a module in this folder."""
+    commit: float
+    """Seconds that it may take in the tier `commit`."""
+    nightly: float
+    release: float
+    cores: int = 1
+    """How many processes it may use at once. The runner never starts more than the machine has cores."""
+
+    def seconds(self, tier: Tier) -> float:
+        """Return how long the figure may take."""
+        return {"commit": self.commit, "nightly": self.nightly, "release": self.release}[tier]
+
+    def run(self, budget: Budget) -> Tally:
+        """Run it in this process."""
+        module: Any = importlib.import_module(f"prove.figures.{self.module}")
+        tally: Tally = module.run(budget)
+        return tally
+
+
+_MINUTE, _HOUR = 60.0, 3600.0
+FIGURES: tuple[Figure, ...] = ()
+"""In the order of their ids. A figure is added here in one line, for instance
+`Figure("P6", "every state of a model of the lifecycle", "exhaustive_model", 20, 5 * _MINUTE, _HOUR)`.
+Names that are taken:
+
+P1 kills_sqlite, P2 kills_postgres, P3 lost_commits, P4 restarts, P5 simulation, P6 exhaustive_model, P7 seeded_defects,
+P8 storage_faults, P9 hostile_input, P10 zombies, P11 time, P12 upgrades, P13 workflows, P14 http, P15 security."""
+
+
+def figures_named(names: str) -> tuple[Figure, ...]:
+    """Return the figures in a list such as `P5,exhaustive_model`. Raises ValueError for a name that is not one."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    known = {name: figure for figure in FIGURES for name in (figure.id, figure.module)}
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"There is no figure {', '.join(unknown)}. Figures: {', '.join(known)}.")
+    return tuple(figure for figure in FIGURES if figure.id in wanted or figure.module in wanted)
