@@ -52,8 +52,9 @@ class Tally:
     wrong: int = 0
     """Everything else that a promise rules out: a violated invariant, a wrong answer, an unexpected error."""
     covered: Counter[str] = field(default_factory=Counter)
-    """How often each point was reached: "transition job: pending -> running", "sqlstate 40001", "error LeaseLost",
-    "fault lost answer". A point that must be reached and was not makes the tier fail."""
+    """How often each point was reached: "transition job: pending -> running (claim)", "sqlstate 40001",
+    "error LeaseLost", "fault lost answer". `prove/coverage.py` finds them in databases and errors. A point that must be
+    reached and was not makes the tier fail."""
     stories: list[str] = field(default_factory=list)
     """One text for each finding: how to repeat it, and what happened."""
     notes: list[str] = field(default_factory=list)
