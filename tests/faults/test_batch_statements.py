@@ -6,6 +6,7 @@ import pytest
 
 from detent.model.batch_records import ActionPortion, BatchRunRow, Previewed, Stepped
 from detent.store.contract import Store
+from prove.trap import killed_at
 from tests.contract.batches.sample_batch_runs import (
     DRIVE,
     PREVIEW,
@@ -23,7 +24,6 @@ from tests.contract.batches.sample_batch_runs import (
 )
 from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.faults.test_statements import die_everywhere
-from tests.faults.trap import killed_at
 
 
 @pytest.mark.timeout(600)

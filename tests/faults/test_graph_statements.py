@@ -6,10 +6,10 @@ import pytest
 
 from detent.model.graph_records import GraphStarted
 from detent.store.contract import Store
+from prove.trap import killed_at
 from tests.contract.batches.sample_batch_runs import broken
 from tests.contract.graphs.sample_graphs import DIAMOND, Graph, graph, new_graph
 from tests.faults.test_statements import die_everywhere
-from tests.faults.trap import killed_at
 
 
 @pytest.mark.timeout(600)

@@ -26,8 +26,8 @@ from detent.testing.harness import Harness
 from detent.testing.stores import is_sqlite, plain_connection
 from detent.worker.options import WorkerOptions
 from detent.worker.services.service_set import ServiceSet
+from prove.trap import killed_at
 from tests.faults.tasks import INSERT
-from tests.faults.trap import killed_at
 
 LEASE = 30.0
 SLICE = {"sqlite": 8, "postgres": 4}

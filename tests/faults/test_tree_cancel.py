@@ -13,10 +13,10 @@ from detent.model.records import Claimed
 from detent.model.workflow_records import CancelFound, Spawned
 from detent.store.contract import Store
 from detent.testing.stores import row_violations
+from prove.trap import killed_at
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, job
 from tests.contract.workflows.sample_workflows import begin, children, is_spawned, park, record, signal, spawn
 from tests.faults.test_statements import die_everywhere
-from tests.faults.trap import killed_at
 
 CHILD = ("mail.child",)
 PARENTS = 10

@@ -11,11 +11,11 @@ from detent.declare.settings import Settings
 from detent.model.records import Claimed
 from detent.store.contract import Store
 from detent.testing.stores import row_violations
+from prove.trap import killed_at
 from tests.contract.jobs.sample_jobs import abort, claim, finish, state
 from tests.contract.workflows.sample_workflows import begin, load, look, paths, record, send, signal, step
 from tests.contract.workflows.test_workflow_fork import everything
 from tests.faults.test_statements import die_everywhere
-from tests.faults.trap import killed_at
 
 SETTINGS = Settings()
 

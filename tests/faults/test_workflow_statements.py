@@ -17,8 +17,8 @@ import pytest
 from detent.client.job import Job
 from detent.testing.harness import Harness
 from detent.testing.stores import plain_connection, row_violations
-from tests.faults.trap import killed_at
-from tests.faults.workflow_lives import LEASE, LIVES, Calls, Life, declare, steps_of
+from prove.trap import killed_at
+from prove.workflows.lives import LEASE, LIVES, Calls, Life, declare, steps_of
 
 KILLS = 2
 STATEMENTS = 1000

@@ -15,7 +15,7 @@ import pytest
 
 from detent.testing.harness import Harness
 from detent.testing.stores import plain_connection
-from tests.faults.workflow_lives import LEASE, LIVES, Calls, declare
+from prove.workflows.lives import LEASE, LIVES, Calls, declare
 from tests.migrations.wider import COLUMN, widen
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from detent.model.clock import SystemClock
 from detent.store.move.mover import Mover
-from tests.faults.trap import killed_at
+from prove.trap import killed_at
 from tests.store.move.conftest import Databases
 from tests.store.move.moving import KINDS, other
 from tests.store.move.whole_life import everything

@@ -1,0 +1,1 @@
+"""Workflows whose workers are killed, for tests and for a figure."""
