@@ -43,10 +43,10 @@ class Figure:
 
 
 _MINUTE, _HOUR = 60.0, 3600.0
+# fmt: off
 FIGURES: tuple[Figure, ...] = (
-    # fmt: off
-    # fmt: on
 )
+# fmt: on
 """In the order of their ids."""
 
 
