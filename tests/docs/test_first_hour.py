@@ -35,6 +35,13 @@ def test_the_first_command_is_make_demo() -> None:
     assert "\ndemo: $(RUNS)" in makefile
 
 
+def test_ci_runs_the_test_command_of_the_page() -> None:
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert any(line.split("</dev/null")[0].strip() == "make test" for line in commands)
+    assert "`make test`" in README
+    assert "\nmake test " in README
+
+
 def test_the_example_on_the_page_is_the_one_in_the_repository() -> None:
     example = (ROOT / "examples" / "first" / "shop.py").read_text(encoding="utf-8")
     assert example.partition('"""\n\n')[2] == blocks("README.md", "run")
@@ -71,10 +78,10 @@ def test_the_test_on_the_page_is_the_one_in_the_repository_and_runs_where_the_pa
     """pytest was not there, took the repository's own settings, and did not find the module."""
     example = (ROOT / "examples" / "first" / "test_shop.py").read_text(encoding="utf-8")
     assert example.partition('"""\n\n')[2] == blocks("README.md", "test")
-    enter = "".join(shell_block(". .venv/bin/activate").splitlines(keepends=True)[:2])
+    enter = "".join(shell_block(". .venv/bin/activate").splitlines(keepends=True)[:3])
     # As in the environment of `make demo`, which has none of the plugins that the repository's own tests use.
     out = run(tmp_path, enter + shell_block("pip install pytest"), PYTEST_ADDOPTS="-p no:timeout -p no:xdist")
-    assert "1 passed" in out
+    assert "3 passed" in out
 
 
 def test_the_first_commands_do_what_the_page_says(tmp_path: Path) -> None:
@@ -82,5 +89,6 @@ def test_the_first_commands_do_what_the_page_says(tmp_path: Path) -> None:
     out = run(tmp_path, shell_block(". .venv/bin/activate"))
     first, *listed, last = out.splitlines()
     assert first.startswith("it is ready in queue 'mail' and waits for a worker")
-    assert any("shop.welcome" in line.split() and "succeeded" in line.split() for line in listed), out
+    for task in ("shop.welcome", "expense"):
+        assert any(task in line.split() and "succeeded" in line.split() for line in listed), out
     assert last == "healthy: no invariant is violated"
