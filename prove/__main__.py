@@ -8,16 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 from prove.commands import add_commands
 from prove.defects import DEFECTS, planted
+from prove.simulation.exploration import Explored, explored, story_of
 
 __all__ = ["BROKEN", "main"]
 
 BROKEN = 3
 """The exit code if a promise was broken; any other error has another one."""
-_BATCH = 100
 _SAME_ORDER = {"PYTHONHASHSEED": "0"}
 """Sets of strings have the same order in every run."""
 
@@ -40,52 +39,33 @@ def main(arguments: Sequence[str]) -> int:
 def _simulate(first: int, schedules: int, processes: int) -> int:
     """Run the schedules of `schedules` seeds in a row. Stops at the first batch with a failure, and tells its story."""
     began_at = time.monotonic()
-    done = calls = 0
-    failed: list[int] = []
-    with ProcessPoolExecutor(processes) as pool:
-        batches = [(seed, min(_BATCH, first + schedules - seed)) for seed in range(first, first + schedules, _BATCH)]
-        for count, told, bad in pool.map(_run_batch, batches):
-            done, calls, failed = done + count, calls + told, failed + bad
-            if bad:
-                pool.shutdown(cancel_futures=True)
-                break
-    seconds = time.monotonic() - began_at
-    _say(f"{done} schedules, {calls} calls of the database, {seconds:.0f} s, {done / seconds:.0f} schedules/s")
-    if failed:
-        _say(f"seed {failed[0]} failed")
-        return _replay(failed[0])
-    return 0
-
-
-def _run_batch(batch: tuple[int, int]) -> tuple[int, int, list[int]]:
-    from prove.simulation.schedule import shared_simulator
-
-    first, count = batch
-    failed: list[int] = []
-    calls = 0
-    for seed in range(first, first + count):
-        outcome = shared_simulator().run(seed)
-        calls += len(outcome.told)
-        if outcome.failure:
-            failed.append(seed)
+    found = Explored()
+    for group in explored(first, schedules, processes):
+        found.add(group)
+        if found.failed:
             break
-    return count, calls, failed
+    seconds = time.monotonic() - began_at
+    speed = f"{seconds:.0f} s, {found.schedules / seconds:.0f} schedules/s"
+    _say(f"{found.schedules} schedules, {found.calls} calls of the database, {speed}")
+    if found.failed:
+        seed, _ = found.failed[0]
+        _say(f"seed {seed} failed")
+        return _replay(seed)
+    return 0
 
 
 def _replay(seed: int) -> int:
     """Run the schedule of a seed again. If it fails, make it as short as possible and tell its story."""
     from prove.simulation.schedule import shared_simulator
-    from prove.simulation.shrinking import shrunk, told
 
+    story = story_of(seed)
+    for line in story:
+        _say(line)
+    if story:
+        return BROKEN
     outcome = shared_simulator().run(seed)
-    if not outcome.failure:
-        _say(f"seed {seed}: all promises held in {outcome.steps} turns and {outcome.seconds:.0f} virtual seconds")
-        return 0
-    _say(f"seed {seed}: {outcome.failure}")
-    short = shrunk(shared_simulator(), outcome)
-    _say(f"the same in {len(short.told)} lines instead of {len(outcome.told)}:")
-    told(short, _say)
-    return BROKEN
+    _say(f"seed {seed}: all promises held in {outcome.steps} turns and {outcome.seconds:.0f} virtual seconds")
+    return 0
 
 
 def _with_defect(options: argparse.Namespace) -> int:

@@ -45,6 +45,7 @@ class Figure:
 _MINUTE, _HOUR = 60.0, 3600.0
 # fmt: off
 FIGURES: tuple[Figure, ...] = (
+    Figure("P5", "simulated workers, by seed", "simulation", commit=100, nightly=1500, release=4 * _HOUR, cores=2),
 )
 # fmt: on
 """In the order of their ids."""

@@ -44,6 +44,7 @@ def _works(job_id: int, what: str, fails: float = 0.1) -> None:
     here.block(None, (0.0, 0.0, 0.5, 4.0)[here.choices.below(4)] or None)
     if here.has_faults and here.choices.happens(fails):
         outside().failures[job_id, what] += 1
+        here.injected["function that fails"] += 1
         here.tell(f"job {job_id}: {what} fails")
         raise RuntimeError(what)
 

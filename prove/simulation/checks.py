@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from detent.model.clock import to_micros
 from detent.store.invariants import load
@@ -11,7 +11,10 @@ from prove.simulation.database import Database
 from prove.simulation.people import People
 from prove.simulation.world import world
 
-__all__ = ["Checks", "Violated"]
+__all__ = ["Breach", "Checks", "Violated"]
+
+Breach = Literal["lost", "doubled", "stuck", "wrong"]
+"""The kinds of broken promises, as the table of figures counts them."""
 
 _FINAL = ("succeeded",)
 _DOUBLE = "SELECT job_id, what, count(*) FROM effect GROUP BY job_id, what HAVING count(*) > 1"
@@ -39,6 +42,10 @@ _OF_DEFINITIONS = {"constraints_are_in_place", "definitions_are_in_place", "guar
 class Violated(AssertionError):
     """A promise was broken."""
 
+    def __init__(self, what: str, breach: Breach = "wrong") -> None:
+        super().__init__(what)
+        self.breach = breach
+
 
 class Checks:
     """The promises, against the database and the world outside it."""
@@ -50,6 +57,8 @@ class Checks:
         self._leases: dict[int, int] = {}
         self._expired: set[tuple[int, int]] = set()
         self._recorded: set[tuple[int, int, str]] = set()
+        self._seen = -1
+        """The changes of the database that were checked."""
 
     def reset(self) -> None:
         """Forget the last schedule."""
@@ -57,15 +66,18 @@ class Checks:
         self._leases = {}
         self._expired = set()
         self._recorded = set()
+        self._seen = -1
 
     def after_step(self, name: str) -> None:
         """Check what is cheap enough for every step."""
-        if world().in_block is not None:
+        if world().in_block is not None or self._database.changes == self._seen:
             return
+        self._seen = self._database.changes
         rows = self._database.rows
         if double := rows(_DOUBLE):
             raise Violated(
-                f"INV_001: the effect of job {double[0][0]} ({double[0][1]}) was committed {double[0][2]} times"
+                f"INV_001: the effect of job {double[0][0]} ({double[0][1]}) was committed {double[0][2]} times",
+                "doubled",
             )
         if foreign := rows(_FOREIGN):
             raise Violated(
@@ -89,7 +101,7 @@ class Checks:
         states = {row[0]: (row[1], row[2], row[3]) for row in rows(_STATES)}
         for job_id, (state, attempt, _) in self._before.items():
             if job_id not in states:
-                raise Violated(f"job {job_id} is lost ({name})")
+                raise Violated(f"job {job_id} is lost ({name})", "lost")
             next_state, next_attempt, _lease = states[job_id]
             if state in _FINAL and next_state != state:
                 raise Violated(f"INV_003: job {job_id} went from {state} to {next_state} ({name})")
@@ -110,22 +122,25 @@ class Checks:
         states: dict[int, Any] = {row[0]: row[1] for row in rows(_STATES)}
         for job_id, task in people.accepted.items():
             if job_id not in states:
-                raise Violated(f"job {job_id} was accepted and is lost")
+                raise Violated(f"job {job_id} was accepted and is lost", "lost")
             effects = rows("SELECT what, count(*) FROM effect WHERE job_id = ? GROUP BY what", (job_id,))
             if task == "commits" and (states[job_id] == "succeeded") != bool(effects):
                 raise Violated(f"job {job_id} is {states[job_id]} with effects {effects}")
             charges = [key for key, charged in outside().charged.items() if charged == job_id]
             if task == "charges" and (len(charges) > 1 or (states[job_id] == "succeeded" and not charges)):
-                raise Violated(f"job {job_id} is {states[job_id]} and was charged {len(charges)} times")
+                raise Violated(
+                    f"job {job_id} is {states[job_id]} and was charged {len(charges)} times",
+                    "doubled" if len(charges) > 1 else "lost",
+                )
             again = outside().failures[job_id, "fires"] + people.retried[job_id]
             if task == "fires" and outside().calls[job_id, "fires"] > 1 + again:
-                raise Violated(f"job {job_id} was called {outside().calls[job_id, 'fires']} times")
+                raise Violated(f"job {job_id} was called {outside().calls[job_id, 'fires']} times", "doubled")
             if task == "order" and states[job_id] == "succeeded" and dict(effects) != {"book": 1}:
                 raise Violated(f"job {job_id} succeeded with effects {effects}")
         for key, ids in people.keys.items():
             if len(ids) > 1:
-                raise Violated(f"{key} made the jobs {sorted(ids)}")
+                raise Violated(f"{key} made the jobs {sorted(ids)}", "doubled")
         for job_id, state in states.items():
             if state in ("pending", "running"):
-                raise Violated(f"job {job_id} is stuck: {state}")
+                raise Violated(f"job {job_id} is stuck: {state}", "stuck")
         self.invariants()

@@ -6,6 +6,7 @@ Every verb is a point at which the scheduler may let others go on, and at which 
 from __future__ import annotations
 
 import copy
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -22,6 +23,8 @@ __all__ = ["Database", "ProcessStore"]
 
 _PLAIN = frozenset({"name", "ids_by_transaction", "whereabouts", "identity_of", "is_turnable"})
 """What a process asks its store without reaching the database."""
+_STATEMENTS_MAX = 5000
+"""Compiled statements that are kept: more than there are."""
 _USERS_TABLE = "CREATE TABLE effect (job_id INTEGER NOT NULL, attempt INTEGER NOT NULL, what TEXT NOT NULL)"
 
 
@@ -44,6 +47,9 @@ class _Connection(WriteConnection):
 
     is_in_schedule = False
     is_in_transaction = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "cached_statements": _STATEMENTS_MAX})
 
     def execute_own(self, sql: str) -> None:
         if not self.is_in_schedule:
@@ -92,7 +98,13 @@ class Database:
 
     def rows(self, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
         """Read outside the simulation."""
-        return self._connection.execute(sql, params).fetchall()
+        cursor = sqlite3.Cursor(self._connection)
+        return cursor.execute(sql, params).fetchall()
+
+    @property
+    def changes(self) -> int:
+        """Return a number that differs if anything was written in between."""
+        return self._connection.total_changes
 
 
 class _Wake:
@@ -135,7 +147,9 @@ class ProcessStore:
     def notify_all(self) -> None:
         """Wake everyone who waits for work; some may not hear it."""
         for one in self._others:
-            if not (world().has_faults and world().choices.happens(0.05)):
+            if world().has_faults and world().choices.happens(0.05):
+                world().injected["wake-up that is lost"] += 1
+            else:
                 one.wake.interrupt()
 
     def __getattr__(self, name: str) -> Any:
@@ -212,6 +226,7 @@ class ProcessStore:
 
     def _before(self, name: str) -> str:
         here = world()
+        here.calls += 1
         here.block(None)
         me = here.current
         while here.in_block is not None and here.in_block is not me:
@@ -222,6 +237,7 @@ class ProcessStore:
         if not self._is_mortal and fault in _DEADLY:
             return ""
         if fault == "error before":
+            here.injected["no answer from the database"] += 1
             here.tell(f"{name}: the database cannot be reached")
             raise DatabaseUnreachable("the database", "the simulation broke the connection")
         if fault == "crash before" and not name.endswith(("block", "transaction")):
@@ -230,12 +246,14 @@ class ProcessStore:
             self._freeze(name)
         if fault == "time":
             seconds = (0.3, 2.0, 8.0, 30.0)[here.choices.below(4)]
+            here.injected["slow call"] += 1
             here.tell(f"{seconds:g} seconds pass")
             here.clock.seconds += seconds
         return fault
 
     def _after(self, name: str, fault: str) -> None:
         if fault == "lost answer":
+            world().injected["answer lost after the effect"] += 1
             world().tell(f"{name}: the answer is lost")
             raise OutcomeUnknown("the database", "the simulation lost the answer")
         if fault == "crash after":
@@ -243,6 +261,7 @@ class ProcessStore:
 
     def _die(self, name: str) -> None:
         here = world()
+        here.injected["crash of a process"] += 1
         here.tell(f"{self.process.name} dies at {name}")
         here.kill(self.process)
         raise ProcessDied
@@ -254,6 +273,7 @@ class ProcessStore:
         seconds = (1.0, 4.0, 12.0)[choice % 3]
         several = [self.process] if choice < 3 else self.process.machine
         names = " and ".join(sorted(one.name for one in several if not one.is_dead))
+        here.injected["machine that stands still" if len(several) > 1 else "process that stands still"] += 1
         here.tell(f"{names} stand still for {seconds:g} s before {name}")
         for process in several:
             process.frozen_until = here.clock.seconds + seconds

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 from prove.simulation.world import world
 
-__all__ = ["VirtualLoop"]
+__all__ = ["VirtualLoop", "run"]
 
 
 class _Selector:
@@ -39,3 +40,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _process_events(self, event_list: list[Any]) -> None:
         pass
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine as `asyncio.run` does, in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work)

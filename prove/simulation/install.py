@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from concurrent import futures
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import detent.worker.attempt.attempt
 import detent.worker.attempt.workflow.context
 import detent.worker.child.process
 import detent.worker.supervisor.process
@@ -17,7 +19,7 @@ from detent.model.clock import SystemClock
 from detent.store import enqueue_writer, group_writer, light_future
 from detent.worker import critical_thread
 from detent.worker.supervisor import child_process
-from prove.simulation import processes, threads
+from prove.simulation import event_loop, processes, threads
 from prove.simulation.world import ProcessDied, world
 
 __all__ = ["install"]
@@ -46,6 +48,8 @@ def install() -> None:
                         setattr(module, attribute, stand_in)
     child, supervisor = detent.worker.child.process, detent.worker.supervisor.process
     no_signals: Callable[..., None] = lambda *_: None  # noqa: E731
+    attempt = detent.worker.attempt.attempt
+    _replace(attempt, asyncio=SimpleNamespace(run=event_loop.run, get_running_loop=asyncio.get_running_loop))
     _replace(child_process, Channel=processes.Channel, Board=processes.Board)
     _replace(child_process, GuardedProcess=processes.GuardedProcess)
     _replace(supervisor, WakeupPipe=processes.WakeupPipe)

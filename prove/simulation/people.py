@@ -44,6 +44,7 @@ class People:
             choices = world().choices
             world().block(None, (0.0, 0.5, 3.0, 10.0)[choices.below(4)] or None)
             change = self._kinds[choices.below(len(self._kinds))]
+            world().injected[f"operator: {change.__name__.strip('_').replace('_', ' ')}"] += 1
             self._surely(lambda change=change: change(self))  # type: ignore[misc]
         self.is_done = True
 

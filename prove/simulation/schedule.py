@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from prove.coverage import transitions_of
 from prove.simulation import application
 from prove.simulation import world as worlds
-from prove.simulation.checks import Checks, Violated
+from prove.simulation.checks import Breach, Checks, Violated
 from prove.simulation.choices import Choices
 from prove.simulation.database import Database, ProcessStore
 from prove.simulation.install import install
@@ -36,7 +38,13 @@ class Outcome:
     told: list[tuple[float, str, Callable[[], str] | str]] = field(default_factory=list)
     steps: int = 0
     seconds: float = 0.0
-    error: BaseException | None = None
+    calls: int = 0
+    """Calls of the database."""
+    injected: Counter[str] = field(default_factory=Counter)
+    """What was done to it, in words."""
+    transitions: Counter[str] = field(default_factory=Counter)
+    """The moves that are on record at the end."""
+    breach: Breach = "wrong"
 
     @property
     def story(self) -> list[tuple[float, str, str]]:
@@ -69,10 +77,12 @@ class Simulator:
             self._run(world)
         except (Violated, StuckError, Exception) as error:
             outcome.failure = f"{type(error).__name__}: {error}"
-            outcome.error = error
+            outcome.breach = _breach(error)
         finally:
             outcome.choices, outcome.told = world.choices.drawn, world.story
             outcome.steps, outcome.seconds = world.steps, world.clock.seconds
+            outcome.calls, outcome.injected = world.calls, world.injected
+            outcome.transitions = transitions_of(self._database.rows)
             world.has_faults = False
             self._database.checks = []
             world.close()
@@ -114,6 +124,12 @@ class Simulator:
             grace=2.0,
             cancel_grace=2.0,
         )
+
+
+def _breach(error: BaseException) -> Breach:
+    if isinstance(error, Violated):
+        return error.breach
+    return "stuck" if isinstance(error, StuckError) else "wrong"
 
 
 @functools.cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 
 from prove.simulation.schedule import Outcome, Simulator
 
@@ -17,10 +18,11 @@ _QUIET = re.compile(
 """What workers do all the time, and what rarely matters to a story."""
 
 
-def shrunk(simulator: Simulator, failed: Outcome, runs_max: int = _RUNS_MAX) -> Outcome:
-    """Return the shortest schedule found that fails like this one. Faults and changes of turn are taken out, one group
-    of choices after another: zero is always the plain choice."""
+def shrunk(simulator: Simulator, failed: Outcome, seconds_max: float) -> Outcome:
+    """Return the shortest schedule found in that time that fails like this one. Faults and changes of turn are taken
+    out, one group of choices after another: zero is always the plain choice."""
     best, runs = failed, 0
+    until = time.monotonic() + seconds_max
 
     def fails(choices: Sequence[int]) -> Outcome | None:
         nonlocal runs
@@ -30,10 +32,10 @@ def shrunk(simulator: Simulator, failed: Outcome, runs_max: int = _RUNS_MAX) -> 
         return found if is_same and len(found.told) <= len(best.told) else None
 
     size = max(1, len(best.choices) // 2)
-    while size and runs < runs_max:
+    while size and runs < _RUNS_MAX:
         smaller: Outcome | None = None
         for candidate in _without(best.choices, size):
-            if runs >= runs_max:
+            if runs >= _RUNS_MAX or time.monotonic() >= until:
                 break
             smaller = fails(candidate)
             if smaller is not None:
@@ -58,9 +60,9 @@ def _kind(failure: str) -> str:
     return re.sub(r"\d+", "#", failure)[:60]
 
 
-def told(outcome: Outcome, say: Callable[[str], None]) -> None:
-    """Tell the story of a schedule."""
+def told(outcome: Outcome) -> Iterator[str]:
+    """Yield the lines of the story of a schedule."""
     for at, who, line in outcome.story:
         if not _QUIET.match(line):
-            say(f"{at:9.3f} s  {who:<22} {line}")
-    say(f"{outcome.seconds:9.3f} s  {outcome.failure}")
+            yield f"{at:9.3f} s  {who:<22} {line}"
+    yield f"{outcome.seconds:9.3f} s  {outcome.failure}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from greenlet import greenlet
 
-from prove.simulation.choices import Choices
+from prove.simulation.choices import SCALE, Choices
 
 __all__ = ["Actor", "Process", "ProcessDied", "StuckError", "VirtualClock", "World", "world"]
 
@@ -117,6 +118,9 @@ class World:
         """The actor whose transaction is open: no other reaches the database meanwhile."""
         self.has_faults = True
         self.steps = 0
+        self.calls = 0
+        self.injected: Counter[str] = Counter()
+        """What the schedule has done to Detent, in words."""
         self.dying: list[Process] = []
         self._hub = greenlet.getcurrent()
 
@@ -177,28 +181,29 @@ class World:
     def _turn(self) -> None:
         self._bury()
         now = self.clock.seconds
-        ready = [one for one in self.actors if self._is_ready(one, now)]
-        if not ready:
-            self._advance_to_next()
-            return
-        last, choice = self.current_before, self.choices.draw()
-        if last in ready and choice < _STAYS:
+        last = self.current_before
+        may_stay = last is not None and not last.is_over and _is_ready(last, now)
+        choice = self.choices.draw() if may_stay else None
+        if choice is not None and choice < _STAYS:
+            assert last is not None
             chosen = last
-        elif last in ready:
-            chosen = ready[(choice - _STAYS) * len(ready) // (1000 - _STAYS)]
         else:
-            chosen = ready[choice * len(ready) // 1000]
+            ready = [
+                one
+                for one in self.actors
+                if (one.until is None or one.until <= now or one.ready is not None) and _is_ready(one, now)
+            ]
+            if not ready:
+                self._advance_to_next()
+                return
+            if choice is None:
+                chosen = ready[self.choices.draw() * len(ready) // SCALE]
+            else:
+                chosen = ready[(choice - _STAYS) * len(ready) // (SCALE - _STAYS)]
         self.clock.seconds += _STEP_SECONDS
         self._switch(chosen)
 
     current_before: Actor | None = None
-
-    def _is_ready(self, actor: Actor, now: float) -> bool:
-        if actor.process.frozen_until > now:
-            return False
-        if actor.until is not None and actor.until <= now:
-            return True
-        return actor.ready() if actor.ready is not None else actor.until is None
 
     def _advance_to_next(self) -> None:
         """Let time pass until the next actor has something to do."""
@@ -252,6 +257,14 @@ class World:
 
 def _always() -> bool:
     return True
+
+
+def _is_ready(actor: Actor, now: float) -> bool:
+    if actor.process.frozen_until > now:
+        return False
+    if actor.until is not None and actor.until <= now:
+        return True
+    return actor.ready() if actor.ready is not None else actor.until is None
 
 
 _current: list[World] = []

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from prove.__main__ import BROKEN
-from prove.defects import DEFECTS
+from prove.defects import DEFECTS, planted
+from prove.results import tally_from
 from tests.deadlines import scaled
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +51,25 @@ def test_a_missing_guard_is_found(name: str, whole: bool) -> None:
     done = simulate("--defect", name, "--schedules", "1000")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "the same in " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["", "reaper"])
+def test_the_figure_says_what_was_injected_and_tells_what_it_found(name: str, tmp_path: Path) -> None:
+    """P5, for some seconds: clean, and not clean without a guard."""
+    command = [sys.executable, "-m", "prove", "figure", "P5", "--seconds", "4", "--processes", "1"]
+    command += ["--to", str(tmp_path / "tally.json")]
+    with planted(DEFECTS[name]) if name else nullcontext(dict(os.environ)) as environment:
+        subprocess.run(command, cwd=ROOT, env=environment, timeout=SECONDS_MAX, check=True)
+    tally = tally_from(json.loads((tmp_path / "tally.json").read_text()))
+    assert tally.injected["crash of a process"] > 0
+    assert tally.covered["transition job: pending -> running (claim)"] > 0
+    assert "schedules/s" in tally.notes[0]
+    if name:
+        assert tally.wrong == len(tally.stories) > 0
+        assert "was taken away before it had expired" in tally.stories[0]
+        assert "the same in " in tally.stories[0]
+    else:
+        assert tally.is_clean, tally.stories
 
 
 def test_a_crash_of_the_simulation_is_no_finding() -> None:
