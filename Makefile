@@ -13,14 +13,14 @@ TIER ?= commit
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
-CODE := src tests console $(wildcard benchmarks examples prove)
+CODE := src tests console $(wildcard benchmarks examples prove docs)
 WHOLE := faults mutants twin acceptance alerts app batch benchmarks cli client docs examples http ops pipeline \
 	processes schedule prove store/invariants testing views worker
 # Tests that repair: a database that a later release has migrated is repaired by that release only.
 REPAIRS := test_committed_before.py test_job_claim_each.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console setup console-build console-check quick test faults simulate prove prove-report lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console docs setup console-build console-check quick test faults simulate prove prove-report lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -32,6 +32,9 @@ demo: $(RUNS) $(CONSOLE) ## see it work, and see a worker die
 console: $(SERVES) $(CONSOLE) ## open the console on what the demo left behind
 	@test -f $(DEMO)/demo.db || { echo 'There is no demo to look at. Run `make demo` first.' >&2; exit 1; }
 	@$(BIN)/detent server detent.cli.demo.shop:app --database sqlite:///$(abspath $(DEMO))/demo.db
+
+docs: $(STAMP) ## build the documentation as a site with search, in build/site
+	@$(BIN)/python docs/build_site.py
 
 setup: $(STAMP) $(CONSOLE) ## create .venv with everything that tests need
 
