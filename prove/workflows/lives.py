@@ -163,6 +163,7 @@ LIVES = {
     "the first of two": Life("choice", "yes 1", sends("yes", 1)),
     "a child that is repaired": Life("parent", "mended", repair_child),
     "many children, some fail": Life("album", [20, 2], work, paths=("render", "render~join")),
+    "children under a limit": Life("gallery", 6, work, paths=("draw", "draw~join")),
     "a tree": Life("tree", 3, work),
     "steps after a repair": Life("order", "shipped", repair, often=("s0", "s1", "s2", "s3", "ship")),
     "steps at the same time": Life("gather", list(range(8)), work, often=tuple(f"g{n}" for n in range(8))),
@@ -273,6 +274,17 @@ def declare(harness: Harness, calls: Calls) -> None:
         done = ctx.spawn_many("render", [render.call(n) for n in range(22)]).join(tolerate="10%")
         assert done.succeeded == len(list(done.results()))
         return [done.succeeded, len(list(done.failures()))]
+
+    @app.task(name="draw", retry=PATIENT)
+    def draw(ctx: Context, n: int) -> int:
+        parent_id = harness.app.jobs.get(ctx.job_id).row.parent_id
+        assert parent_id is not None
+        assert len(harness.store.child_list(parent_id, state="running")) <= 2
+        return n
+
+    @app.workflow(name="gallery", retry=PATIENT)
+    def gallery(ctx: WorkflowContext) -> int:
+        return ctx.spawn_many("draw", [draw.call(n) for n in range(6)], limit=2).join().succeeded
 
     @app.workflow(name="tree", retry=PATIENT)
     def tree(ctx: WorkflowContext, depth: int = 0) -> int:

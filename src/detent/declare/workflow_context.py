@@ -262,7 +262,8 @@ class WorkflowContext(_AnyWorkflowContext, Protocol):
         ...
 
     def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> ChildGroup[T]:
-        """Enqueue many children, in portions. `limit` is refused until it is built: limit the task or its queue."""
+        """Enqueue many children, in portions. At most `limit` of them run at once; those that are parked do not
+        count. `InvalidInput` if their task has a limit of its own: a job is under one, besides that of its queue."""
         ...
 
     def continue_as_new(self, **payload: Any) -> NoReturn:

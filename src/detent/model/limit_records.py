@@ -7,7 +7,49 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Charge", "Charged", "LimitFilter", "LimitRow", "NewLimit"]
+__all__ = [
+    "CHILDREN_LIMIT",
+    "Charge",
+    "Charged",
+    "ChildrenLimit",
+    "LimitFilter",
+    "LimitRow",
+    "NewLimit",
+    "limit_of_child_task",
+]
+
+CHILDREN_LIMIT = "detent.children:"
+"""How the keys of the limits of groups of children begin. `functions/limits.sql` has the same."""
+
+
+class ChildrenLimit(Struct, frozen=True, gc=False):
+    """A group of children that has a limit of its own."""
+
+    parent_id: int
+    generation: int
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The key of its limit, which its children have."""
+        return f"{CHILDREN_LIMIT}{self.parent_id}:{self.generation}:{self.path}"
+
+    @classmethod
+    def of_key(cls, key: str | None) -> ChildrenLimit | None:
+        """Return the group whose limit this is; None if it is another limit."""
+        if key is None or not key.startswith(CHILDREN_LIMIT):
+            return None
+        parent_id, _, rest = key.removeprefix(CHILDREN_LIMIT).partition(":")
+        generation, _, path = rest.partition(":")
+        if not (parent_id.isdecimal() and generation.isdecimal()):
+            return None
+        return cls(int(parent_id), int(generation), path)
+
+
+def limit_of_child_task(task: str) -> str:
+    """Return the key of the limit without bounds that a task gets if some of its jobs are children under a limit: only
+    jobs of a task that has a limit are under that of their own key."""
+    return f"detent.child:{task}"
 
 
 class NewLimit(Struct, frozen=True, kw_only=True):

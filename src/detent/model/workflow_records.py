@@ -288,7 +288,7 @@ class Spawn(Struct, frozen=True, kw_only=True):
     """Children of a workflow, enqueued together with the step that says so. The ids of a group follow one another and
     start at `first_id`; all of them are reserved. A group may be sent in portions, `closed` with the last one, which
     records the step. `total` is the size of the whole group; until the last portion it may be an upper bound. Detached
-    children belong to no group and outlive a cancel."""
+    children belong to no group and outlive a cancel. At most `limit` of the group run at once (None: any number)."""
 
     step: NewStep
     first_id: int
@@ -296,6 +296,7 @@ class Spawn(Struct, frozen=True, kw_only=True):
     jobs: tuple[NewJob, ...]
     closed: bool = True
     detached: bool = False
+    limit: int | None = None
 
     @property
     def place(self) -> int:

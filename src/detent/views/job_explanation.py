@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from detent.errors import NotFound, essence
-from detent.model.limit_records import LimitFilter, LimitRow
+from detent.model.limit_records import ChildrenLimit, LimitFilter, LimitRow
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow, TransitionRow
 from detent.model.service_records import WorkerRow
@@ -113,6 +113,9 @@ def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
         if limit.open_until is not None and limit.running:
             return f"the breaker of its limit {limit.key!r} is half open: one job tries, the others wait for it"
         if limit.concurrency_max is not None and limit.running >= limit.concurrency_max:
+            if (group := ChildrenLimit.of_key(limit.key)) is not None:
+                most = f"at most {limit.concurrency_max:,} children of step {group.path!r} of job {group.parent_id}"
+                return f"{most} run at once, and {limit.running:,} are running"
             return f"its limit {limit.key!r} is full: {limit.running} of {limit.concurrency_max} are running"
         if limit.rate is not None and (cost := _cost_under(limit, row)) > 1 and limit.tokens + 1e-6 < cost:
             return f"its limit {limit.key!r} has {limit.tokens:.4g} of the {cost} tokens that it costs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from detent.errors import essence
+from detent.model.limit_records import ChildrenLimit, LimitFilter
 from detent.model.records import JobRow
 from detent.model.workflow_records import ChildGroupRow, WaitRow, WorkflowRow
 from detent.store.contract import Verbs
@@ -58,7 +59,16 @@ def _children(verbs: Verbs, row: JobRow, group: ChildGroupRow) -> str:
     if group.total == 1:
         return _child(verbs, group.first_id)
     left = group.total - group.succeeded - group.failed
-    return f"{left:,} of {group.total:,} children of step {group.path!r}{_dead(verbs, row, group)}"
+    about = f"{_at_once(verbs, group)}{_dead(verbs, row, group)}"
+    return f"{left:,} of {group.total:,} children of step {group.path!r}{about}"
+
+
+def _at_once(verbs: Verbs, group: ChildGroupRow) -> str:
+    """Return how many of a group run, if it has a limit."""
+    key = ChildrenLimit(group.parent_id, group.generation, group.path).key
+    for limit in verbs.limit_list(LimitFilter(keys=(key,))):
+        return f" ({limit.running:,} run, at most {limit.concurrency_max:,} at once)"
+    return ""
 
 
 def _dead(verbs: Verbs, row: JobRow, group: ChildGroupRow) -> str:

@@ -115,15 +115,15 @@ class ChildOperations:
     def spawn_many(self, name: str, calls: Iterable[Call[Any]], limit: int | None) -> Operation[GroupOfChildren]:
         """Enqueue many children, in portions: calls that are made one by one are never all in memory."""
         check_name("group", name)
-        if limit is not None:
-            raise InvalidInput("limit", repr(limit)[:80], "a limit on the task or on its queue")
+        if limit is not None and (type(limit) is not int or not 1 <= limit <= _CHILDREN_MAX):
+            raise InvalidInput("limit", repr(limit)[:80], f"1 to {_CHILDREN_MAX:,} children that run at once")
         total = len(calls) if isinstance(calls, Sized) else None
         if total is not None and total > _CHILDREN_MAX:
             raise too_many(total)
-        return (yield from self._spawn(name, calls, total, False))
+        return (yield from self._spawn(name, calls, total, False, limit))
 
     def _spawn(
-        self, name: str, calls: Iterable[Call[Any]], total: int | None, detached: bool
+        self, name: str, calls: Iterable[Call[Any]], total: int | None, detached: bool, limit: int | None = None
     ) -> Operation[GroupOfChildren]:
         run, context = self._run, self._context
         path, row, new = run.begin_spawn(self._scope, name)
@@ -152,6 +152,7 @@ class ChildOperations:
                     jobs=tuple(context.child_job(call, first_id + start + n) for n, call in enumerate(portion)),
                     closed=portions.is_empty,
                     detached=detached,
+                    limit=limit,
                 )
             )
             if not answer.created:

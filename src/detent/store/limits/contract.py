@@ -89,6 +89,7 @@ class LimitVerbs(Protocol):
 
     @verb("worker")
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
-        """Delete keys under which nothing runs and whose bucket is full, among up to `limit` limits with keys above
-        `after`."""
+        """Delete keys under which nothing runs and whose bucket is full, and limits of groups of children that have
+        ended, among up to `limit` limits with keys above `after`. Children in quarantine may be retried: their group
+        has not ended."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from detent.errors import DetentError, InUse, NotFound
 from detent.model.clock import from_micros
-from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, ChildrenLimit, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.model.service_records import LimitsPruned
 from detent.store.limits.contract import ALL_LIMITS, LIMITS_MAX
@@ -79,9 +79,9 @@ UPDATE detent_rate_limit
 _NEEDING = f"""
 WITH lanes AS (
   SELECT n.id FROM detent_lane n
-   WHERE CASE WHEN :template IS NOT NULL THEN n.limit_key = :key
-              ELSE EXISTS (SELECT 1 FROM detent_limit_member m WHERE m.limit_key = :key
-                            AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)) END)
+   WHERE n.limit_key = :key
+      OR EXISTS (SELECT 1 FROM detent_limit_member m WHERE m.limit_key = :key
+                  AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)))
 SELECT (SELECT count(*) FROM lanes n JOIN detent_ready r ON r.lane_id = n.id)
      + (SELECT count(*) FROM detent_waiting w WHERE w.lane_id IN (SELECT id FROM lanes))
      + (SELECT count(DISTINCT s.job_id) FROM detent_limit_slot s
@@ -100,13 +100,17 @@ SELECT min(m.limit_key) FROM detent_lane l JOIN detent_limit_member m ON m.kind 
 """
 # A key whose bucket is full and under which nothing runs holds nothing that its template does not.
 _PRUNABLE = """
-SELECT key, template IS NOT NULL AND held_at IS NULL AND open_until IS NULL AND throttled = 0
+SELECT key, template IS NOT NULL, held_at IS NULL AND open_until IS NULL AND throttled = 0
             AND coalesce(paused_until <= :now, true)
             AND (rate IS NULL OR tokens + rate / per * (max(:now - refilled_at, 0) / 1000000.0) >= burst)
             AND NOT EXISTS (SELECT 1 FROM detent_limit_slot s
                               JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
                              WHERE s.limit_key = l.key)
   FROM detent_rate_limit l WHERE key > :after ORDER BY key LIMIT :limit
+"""
+_OPEN_GROUP = """
+SELECT 1 FROM detent_child_group
+ WHERE parent_id = ? AND generation = ? AND path = ? AND NOT (closed AND succeeded + failed = total)
 """
 _LEFT_OVER = """
 SELECT key FROM (SELECT key FROM detent_rate_limit WHERE key > ? ORDER BY key LIMIT ?)
@@ -220,7 +224,7 @@ class SqliteLimits(SqliteLimitRoom):
         limit = self._limit(key)
         if limit is None:
             return NotFound("limit", key)
-        ((needing,),) = self._db.rows(_NEEDING, {"key": key, "template": limit.template})
+        ((needing,),) = self._db.rows(_NEEDING, {"key": key})
         if needing:
             return InUse("limit", key, needing)
         stood = "paused" if limit.held_at is not None else "closed"
@@ -256,7 +260,12 @@ class SqliteLimits(SqliteLimitRoom):
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
         self._sweep([key for (key,) in self._db.rows(_LEFT_OVER, (after, limit))], self._now())
         looked = self._db.rows(_PRUNABLE, {"now": self._now(), "after": after, "limit": limit})
-        gone = json.dumps([key for key, goes in looked if goes])
+        gone = [key for key, is_of_key, is_idle in looked if is_idle and (is_of_key or self._has_ended(key))]
         for statement in _LIMITS_GO:
-            self._db.change(statement, (gone,))
-        return LimitsPruned(sum(goes for _, goes in looked), looked[-1][0] if looked and len(looked) == limit else None)
+            self._db.change(statement, (json.dumps(gone),))
+        return LimitsPruned(len(gone), looked[-1][0] if looked and len(looked) == limit else None)
+
+    def _has_ended(self, key: str) -> bool:
+        """Whether this is the limit of a group of children that has ended, or is gone, for good."""
+        group = ChildrenLimit.of_key(key)
+        return group is not None and not self._db.rows(_OPEN_GROUP, (group.parent_id, group.generation, group.path))

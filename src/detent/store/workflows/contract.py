@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.errors import DetentError, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound, WaitOver
+from detent.errors import DetentError, InvalidInput, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound, WaitOver
 from detent.model.workflow_records import (
     Arrived,
     CancelFound,
@@ -103,11 +103,12 @@ class WorkflowVerbs(Protocol):
         mailbox stays. Only by the holder."""
         ...
 
-    @verb("worker", LeaseLost, KeyConflict)
+    @verb("worker", InvalidInput, KeyConflict, LeaseLost)
     def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
         """Enqueue children, and record the group and its step, in one transaction. Only by the holder. If a cancel of
         the parent was requested, nothing is enqueued: `CancelFound`. A step that is on record is answered, and nothing
-        is enqueued. A portion that was sent before is not enqueued again."""
+        is enqueued. A portion that was sent before is not enqueued again. A group with a `limit` gets one of its own,
+        and its children have the key of that. A task is under one limit: if it has another one, `InvalidInput`."""
         ...
 
     # -- for everybody -----------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ from detent.model.records import Enqueued, NewJob
 from detent.model.uniform_jobs import as_uniform, representatives
 from detent.model.workflow_records import CancelFound, Spawn, Spawned
 from detent.store.jobs.postgres_enqueue import job_enqueue
+from detent.store.limits.postgres import limit_list, limit_put
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement
 from detent.store.postgres.verb_base import VerbBase
+from detent.store.workflows.children_limit import limit_key_of, limits_of_tasks, limits_to_put
 from detent.store.workflows.postgres_steps import flags_of, ran_us
 
 __all__ = ["PostgresChildren"]
@@ -54,7 +56,10 @@ class PostgresChildren(VerbBase):
 
     def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
         """All or nothing, in one transaction."""
-        jobs = as_uniform([replace(job, parent_id=item.step.job_id, group=None) for job in item.jobs])
+        parent_id, key = item.step.job_id, limit_key_of(item)
+        jobs = as_uniform(
+            [replace(job, parent_id=parent_id, group=None, limit_key=key or job.limit_key) for job in item.jobs]
+        )
         if self._lanes is not None:
             self._lanes.ensure(representatives(jobs))
 
@@ -64,6 +69,8 @@ class PostgresChildren(VerbBase):
                 return begun
             group, there = begun
             if group.created:
+                if key is not None and item.jobs:
+                    _limit(session, item)
                 _enqueue(session, _missing(item, jobs, group.first_id, there))
             return group
 
@@ -81,6 +88,16 @@ class _ChildRefused(Exception):
     def __init__(self, error: DetentError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+def _limit(session: Session, item: Spawn) -> None:
+    """Write the limit of the group, before any of its children is there."""
+    found = session.run(limit_list(limits_of_tasks(item)))
+    put = limits_to_put(item, found)
+    if isinstance(put, DetentError):
+        raise _ChildRefused(put)
+    for limit in put:
+        session.run(limit_put(limit, f"job {item.step.job_id}"))
 
 
 def _missing(item: Spawn, jobs: Sequence[NewJob], first_id: int, there: Sequence[int]) -> Sequence[NewJob]:

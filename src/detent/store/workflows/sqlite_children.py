@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from detent.errors import DetentError, KeyConflict
 from detent.model.records import Enqueued, NewJob
 from detent.model.workflow_records import CancelFound, Spawn, Spawned
+from detent.store.limits.sqlite import SqliteLimits
+from detent.store.workflows.children_limit import limit_key_of, limits_of_tasks, limits_to_put
 from detent.store.workflows.sqlite_steps import Held, SqliteSteps
 
 __all__ = ["SqliteChildren"]
@@ -20,7 +22,7 @@ _THERE = "SELECT id FROM detent_job WHERE parent_id = ? AND id >= ? AND id < ?"
 _ABOUT = "SELECT tenant, cancel_requested_at FROM detent_job WHERE id = ?"
 
 
-class SqliteChildren(SqliteSteps):
+class SqliteChildren(SqliteLimits, SqliteSteps):
     """`workflow_spawn`."""
 
     def workflow_spawn(self, item: Spawn) -> Spawned | CancelFound | DetentError:
@@ -55,7 +57,7 @@ class SqliteChildren(SqliteSteps):
                 self._db.change(_NEW_GROUP, (*place, first_id, total))
         if total != item.total and self._differs(item, first_id, total):
             return KeyConflict(step.path, tenant, step.job_id)
-        if (refused := self._enqueue_children(item, first_id)) is not None:
+        if (refused := self._limit_children(item) or self._enqueue_children(item, first_id)) is not None:
             return refused
         if item.closed:
             self._db.change(_CLOSE, (item.total, *place))
@@ -70,14 +72,25 @@ class SqliteChildren(SqliteSteps):
             return True
         return bool(self._db.rows(_THERE, (item.step.job_id, first_id + item.total, first_id + total)))
 
+    def _limit_children(self, item: Spawn) -> DetentError | None:
+        """Write the limit of the group, before any of its children is there."""
+        if item.limit is None or not item.jobs:
+            return None
+        put = limits_to_put(item, self.limit_list(limits_of_tasks(item)))
+        if isinstance(put, DetentError):
+            return put
+        for limit in put:
+            self.limit_put(limit, f"job {item.step.job_id}")
+        return None
+
     def _enqueue_children(self, item: Spawn, first_id: int) -> DetentError | None:
         """Enqueue the children that are not there, under the ids of their group: an attempt that was interrupted may
         have sent some of them. Return why that is refused."""
         parent_id = item.step.job_id
-        place = first_id + item.place
+        place, key = first_id + item.place, limit_key_of(item)
         there = {row[0] for row in self._db.rows(_THERE, (parent_id, place, place + len(item.jobs)))}
         jobs: Sequence[NewJob] = [
-            replace(job, id=job_id, parent_id=parent_id, group=0)
+            replace(job, id=job_id, parent_id=parent_id, group=0, limit_key=key or job.limit_key)
             for job, job_id in ((job, job.id - item.first_id + first_id) for job in item.jobs)
             if job_id not in there
         ]

@@ -152,6 +152,40 @@ def test_many_children_are_one_step_and_one_wake_up(harness: Harness, app: Deten
     assert job.attempt == 2
 
 
+def test_children_under_a_limit(harness: Harness, app: Detent) -> None:
+    """F19: all of them run in the end, and each is under the limit of its group."""
+    keys = set()
+
+    @app.task(name="render")
+    def render(ctx: Context, n: int) -> int:
+        keys.add(app.jobs.get(ctx.job_id).row.limit_key)
+        return n
+
+    @app.workflow(name="album")
+    def album(ctx: WorkflowContext) -> int:
+        return sum(ctx.spawn_many("render", [render.call(n) for n in range(10)], limit=3).join().results())
+
+    job = album.enqueue()
+    work(harness)
+    assert job.refresh().result == 45
+    assert keys == {f"detent.children:{job.id}:1:render"}
+
+
+@pytest.mark.parametrize("limit", [0, -1, 100_001, True, 2.5])
+def test_a_limit_that_is_no_number_of_children_is_refused(harness: Harness, app: Detent, limit: Any) -> None:
+    @app.task(name="render")
+    def render(ctx: Context) -> None: ...
+
+    @app.workflow(name="album", retry=ONCE)
+    def album(ctx: WorkflowContext) -> None:
+        ctx.spawn_many("render", [render.call()], limit=limit)
+
+    job = album.enqueue()
+    work(harness)
+    assert "allowed: 1 to 100,000 children that run at once" in str(job.refresh().error)
+    assert harness.store.child_list(job.id) == []
+
+
 def test_an_async_parent(harness: Harness, app: Detent) -> None:
     """It reads the results page by page, too: a hundred thousand of them are never in memory."""
 

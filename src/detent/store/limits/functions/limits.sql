@@ -210,9 +210,9 @@ BEGIN
   -- A key is needed by the jobs that have it; any other limit by those of its tasks and queues.
   lanes := ARRAY(
     SELECT n.id FROM detent.lane n
-     WHERE CASE WHEN l.template IS NOT NULL THEN n.limit_key = p_key
-                ELSE EXISTS (SELECT 1 FROM detent.limit_member m WHERE m.limit_key = p_key
-                              AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)) END);
+     WHERE n.limit_key = p_key
+        OR EXISTS (SELECT 1 FROM detent.limit_member m WHERE m.limit_key = p_key
+                    AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)));
   needing := (SELECT count(*) FROM detent.ready r WHERE r.lane_id = ANY (lanes))
            + (SELECT count(*) FROM detent.waiting w WHERE w.lane_id = ANY (lanes))
            + (SELECT count(DISTINCT s.job_id) FROM detent.limit_slot s
@@ -229,8 +229,20 @@ BEGIN
   RETURN 0;
 END $$;
 
--- limit_prune: delete slots of attempts that have ended, and keys that hold nothing that their template does not:
--- the bucket is full and nothing runs under the key.
+-- Whether this is the limit of a group of children (`ChildrenLimit`) that has ended, or is gone, for good.
+CREATE OR REPLACE FUNCTION detent.limit_of_ended_children(p_key text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  part text[] := regexp_match(p_key, '^detent\.children:([0-9]{1,18}):([0-9]{1,9}):(.*)$');
+BEGIN
+  RETURN part IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM detent.child_group g
+     WHERE g.parent_id = part[1]::bigint AND g.generation = part[2]::integer AND g.path = part[3]
+       AND NOT (g.closed AND g.succeeded + g.failed = g.total));
+END $$;
+
+-- limit_prune: delete slots of attempts that have ended, keys that hold nothing that their template does not (the bucket
+-- is full and nothing runs under the key), and limits of groups of children that have ended.
 -- takes:   the key to continue after, how many limits to read
 -- gives:   how many were deleted, and the key to continue after, null at the end
 -- locks:   the limits that have such slots, and those that are deleted; skips what others have locked
@@ -254,7 +266,8 @@ BEGIN
   idle := ARRAY(
     SELECT l.key FROM detent.rate_limit l
      WHERE l.key = ANY (looked)
-       AND l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
+       AND (l.template IS NOT NULL OR detent.limit_of_ended_children(l.key))
+       AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
        AND coalesce(l.paused_until <= t, true) AND (l.rate IS NULL OR detent.limit_tokens(l, t) >= l.burst)
        FOR UPDATE SKIP LOCKED);
   -- Slots are read after the limits are locked. A claim adds a slot without changing its limit, so a claim that ended
