@@ -14,17 +14,13 @@ from typing import Any
 
 from detent.errors import DatabaseUnreachable, OutcomeUnknown
 from detent.store.limits.sqlite_lanes import Reached
-from detent.store.sqlite.driver import database as database_module
-from detent.store.sqlite.driver.write_connection import WriteConnection
-from detent.store.sqlite.store import SqliteStore
+from prove.nested_connection import nested_store
 from prove.simulation.world import Process, ProcessDied, world
 
 __all__ = ["Database", "ProcessStore"]
 
 _PLAIN = frozenset({"name", "ids_by_transaction", "whereabouts", "identity_of", "is_turnable"})
 """What a process asks its store without reaching the database."""
-_STATEMENTS_MAX = 5000
-"""Compiled statements that are kept: more than there are."""
 _USERS_TABLE = "CREATE TABLE effect (job_id INTEGER NOT NULL, attempt INTEGER NOT NULL, what TEXT NOT NULL)"
 
 
@@ -41,59 +37,16 @@ class _SharedClock:
         world().clock.sleep(seconds)
 
 
-class _Connection(WriteConnection):
-    """The connection of all processes. In a schedule, a transaction is a savepoint inside a larger one, which is rolled
-    back at the end: the next schedule finds an empty database, and what SQLite has compiled stays."""
-
-    is_in_schedule = False
-    is_in_transaction = False
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "cached_statements": _STATEMENTS_MAX})
-
-    def execute_own(self, sql: str) -> None:
-        if not self.is_in_schedule:
-            super().execute_own(sql)
-        elif sql == "BEGIN IMMEDIATE":
-            super().execute_own("SAVEPOINT whole")
-            self.is_in_transaction = True
-        elif sql == "COMMIT":
-            super().execute_own("RELEASE whole")
-            self.is_in_transaction = False
-        elif sql == "ROLLBACK":
-            super().execute_own("ROLLBACK TO whole")
-            super().execute_own("RELEASE whole")
-            self.is_in_transaction = False
-
-    @property
-    def in_transaction(self) -> bool:
-        return self.is_in_transaction if self.is_in_schedule else super().in_transaction
-
-    def begin_schedule(self) -> None:
-        """Forget the last schedule."""
-        if self.is_in_schedule:
-            super().execute_own("ROLLBACK")
-        self.is_in_transaction = False
-        super().execute_own("BEGIN IMMEDIATE")
-        self.is_in_schedule = True
-
-
 class Database:
     """A database that is empty again at the beginning of every schedule."""
 
     def __init__(self) -> None:
-        setattr(database_module, "WriteConnection", _Connection)  # noqa: B010
-        self.store = SqliteStore(":memory:", clock=_SharedClock())
-        self.store.ready()
-        with self.store._file.writing() as connection:
-            connection.execute(_USERS_TABLE)
-        assert isinstance(connection, _Connection)
-        self._connection = connection
+        self.store, self._connection = nested_store(_SharedClock(), _USERS_TABLE)
         self.checks: list[Callable[[str], None]] = []
 
     def reset(self) -> None:
         """Make it empty."""
-        self._connection.begin_schedule()
+        self._connection.begin_whole()
         self.store._reached = Reached()
 
     def rows(self, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:

@@ -5,7 +5,6 @@ After every call the three answers must be equal, errors by type and fields, and
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -14,19 +13,19 @@ from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
-from detent.errors import DetentError
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Abort, Commit, Finish, JobPlace, NewEvent, NewJob, Outcome, Reaped, TransitionRow
+from detent.model.records import Abort, Commit, Finish, JobPlace, NewEvent, NewJob, Outcome
 from detent.store.contract import Store, Verbs
 from detent.store.jobs.filters import JobFilter, JobSearch, RecordSearch
 from detent.testing.stores import START, StoreClock
+from prove.reference.answers import answer_of, comparable, through_block
+from prove.reference.dump import Reader, difference, dump_model
+from prove.reference.keeping import WholeModel
+from prove.reference.rows import Job
 from tests.twin import strategies as some
-from tests.twin.dump import Reader, difference, dump_model
-from tests.twin.keeping import WholeModel
-from tests.twin.rows import Job
 
 NO_SUCH_ID = 10**12
 JOBS_MAX = 8
@@ -78,10 +77,12 @@ class Twin(RuleBasedStateMachine):
         return self.compared(verb, lambda side: getattr(side, verb)(*args, **named))
 
     def compared(self, name: str, call: Callable[[Any], Any]) -> Any:
-        expected = _answer(call, self.model)
+        expected = answer_of(call, self.model)
         for side in self.sides:
-            found = _answer(call, side.store)
-            assert _plain(found) == _plain(expected), f"{name}: {side.name} answers {found!r}, the model {expected!r}"
+            found = answer_of(call, side.store)
+            assert comparable(found) == comparable(expected), (
+                f"{name}: {side.name} answers {found!r}, the model {expected!r}"
+            )
         if name == "ids_reserve":
             return expected  # no row changes, and it comes before every other call
         wanted = dump_model(self.model)
@@ -108,9 +109,11 @@ class Twin(RuleBasedStateMachine):
 
     def looked_at(self, verb: str, *args: Any) -> Any:
         """What every database says to a question; it must be the same."""
-        said = [_answer(lambda store: getattr(store, verb)(*args), side.store) for side in self.sides]
+        said = [answer_of(lambda store: getattr(store, verb)(*args), side.store) for side in self.sides]
         for side, answer in zip(self.sides, said, strict=True):
-            assert _plain(answer) == _plain(said[0]), f"{verb}{args}: {side.name} says {answer!r}, not {said[0]!r}"
+            assert comparable(answer) == comparable(said[0]), (
+                f"{verb}{args}: {side.name} says {answer!r}, not {said[0]!r}"
+            )
         return said[0]
 
     # -- naming things -----------------------------------------------------------------------------------------
@@ -272,7 +275,7 @@ class Twin(RuleBasedStateMachine):
         intents = tuple(self.new_job(wish) for wish in wishes) if room else ()
         item = Commit(job_id=job_id, attempt=attempt, result=result, intents=intents)
         if in_block:
-            self.compared("a commit block", lambda side: _commit_block(side, item))
+            self.compared("a commit block", lambda side: through_block(side, item))
         else:
             self.everywhere("job_commit", item)
 
@@ -401,41 +404,3 @@ class Twin(RuleBasedStateMachine):
             folded = self.looked_at("state_as_of", "job", str(job_id), from_micros(self.model.clock))
             row = self.model.job.get(job_id)
             assert folded == (row.state if row else None)
-
-
-def _answer(call: Callable[[Any], Any], side: Any) -> Any:
-    """The answer, or what was raised instead of it."""
-    try:
-        return call(side)
-    except DetentError as error:
-        return ("raised", error)
-
-
-def _commit_block(side: Any, item: Commit) -> None:
-    """The same commit through the boundary: what is refused is raised there."""
-    if isinstance(side, WholeModel):
-        answer = side.job_commit(item)
-        if isinstance(answer, DetentError):
-            raise answer
-        return
-    with side.commit_block(item.job_id, item.attempt) as tx:
-        for intent in item.intents:
-            tx.intend(intent)
-        if item.result is not None:
-            tx.result(item.result)
-
-
-def _plain(answer: Any) -> Any:
-    """An answer as it can be compared: errors by type and fields, ids without an order where none is promised."""
-    match answer:
-        case DetentError():
-            fields = {f.name: _plain(getattr(answer, f.name)) for f in dataclasses.fields(answer)}  # type: ignore[arg-type]
-            return type(answer).__name__, fields
-        case Reaped():
-            return answer.leases, sorted(answer.aborted), sorted(answer.recovered)
-        case TransitionRow():
-            return replace(answer, n=0)  # a number of the database's own; the order tells
-        case list() | tuple():
-            return [_plain(item) for item in answer]
-        case _:
-            return answer

@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from detent.errors import DetentError
 from detent.lifecycle.library import JOB
 from detent.model.records import Abort, Commit, Finish, NewJob
-from tests.twin.faults import Database, Step, faults_at_rest, faults_of_step
-from tests.twin.model import Model
+from prove.reference.faults import Database, Step, faults_at_rest, faults_of_step
+from prove.reference.model import Model
 
 JOB_ID = 1
 LEASE = 1.0
@@ -90,7 +90,7 @@ class Search:
             idempotent=idempotent,
         )
         first.job_enqueue([job])
-        self.start = World(self.number(Database.of(first, ())), (NOTHING,) * workers)
+        self.start = World(self.number(Database.of(first, JOB_ID, ())), (NOTHING,) * workers)
 
     def run(self) -> Found:
         """Every reachable world, until a fault is met; then whether each of them can still come to rest."""
@@ -219,7 +219,7 @@ class Search:
             model = before.thaw(self.model)
             taken = VERBS[verb](model, which)
             effects = (*before.effects, which) if taken and _has_effect(verb, before, model) else before.effects
-            after = Database.of(model, effects)
+            after = Database.of(model, JOB_ID, effects)
             is_new = after not in self.numbers
             self.known_steps[key] = (self.number(after), taken)
             faults = [*faults_of_step(before, after, Step(verb, which, taken))]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 
 from detent.testing.stores import turnable_store
-from tests.twin.dump import Reader
+from prove.reference.dump import Reader
 from tests.twin.machine import Side
 
 __all__ = ["OpenSides", "side_on"]

@@ -12,8 +12,8 @@ import pytest
 
 from detent.errors import DetentError, LeaseLost
 from detent.model.records import Abort, Commit, Committed, Finish, Finished, Reaped
-from tests.twin.model import Model
-from tests.twin.rows import Job
+from prove.reference.model import Model
+from prove.reference.rows import Job
 from tests.twin.search import Search
 
 

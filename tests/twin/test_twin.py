@@ -17,7 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
 from detent.store.contract import Store
-from tests.twin.dump import NOT_COMPARED, TABLES, tables_of
+from prove.reference.dump import NOT_COMPARED, TABLES, tables_of
 from tests.twin.machine import Side
 from tests.twin.machine_keeping import WholeTwin
 from tests.twin.sides import OpenSides, side_on

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from detent.lifecycle.checks import reach
 from detent.lifecycle.library import EXECUTION, JOB
-from tests.twin.model import Model
-from tests.twin.rows import Dead, Execution, Job, Lease, Ready, TransitionLog, Waiting
+from prove.reference.model import Model
+from prove.reference.rows import Dead, Execution, Job, Lease, Ready, TransitionLog, Waiting
 
 HOLDERS_VERBS = ("start", "commit", "finish", "fail", "release")
 WAYS = {state: EXECUTION.allowed(state) for state in EXECUTION.states}
@@ -36,16 +36,15 @@ class Database(NamedTuple):
     effects: tuple[int, ...]
 
     @classmethod
-    def of(cls, model: Model, effects: tuple[int, ...]) -> Database:
-        (job,) = model.job.values()
+    def of(cls, model: Model, job_id: int, effects: tuple[int, ...]) -> Database:
         return cls(
-            job,
-            tuple(model.ready.values()),
-            tuple(model.waiting.values()),
-            tuple(row for row in model.lease.values() if model.held_by(row.id)),
-            tuple(model.execution.values()),
-            tuple(model.transition_log),
-            tuple(model.dead.values()),
+            model.job[job_id],
+            tuple(row for row in model.ready.values() if row.job_id == job_id),
+            tuple(row for row in model.waiting.values() if row.job_id == job_id),
+            tuple(row for row in model.lease.values() if any(job.id == job_id for job in model.held_by(row.id))),
+            tuple(row for row in model.execution.values() if row.job_id == job_id),
+            tuple(row for row in model.transition_log if row.job_id == job_id),
+            tuple(row for row in model.dead.values() if row.job_id == job_id),
             effects,
         )
 

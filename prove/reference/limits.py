@@ -8,8 +8,8 @@ from detent.errors import DetentError, InUse, NotFound
 from detent.model.limit_records import Charge, Charged, NewLimit
 from detent.model.records import Moved
 from detent.model.service_records import LimitsPruned
-from tests.twin.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
-from tests.twin.rules import SECOND, Record, micros
+from prove.reference.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
+from prove.reference.rules import SECOND, Record, micros
 
 THROTTLED_MAX = 5
 OPEN = 60 * SECOND

@@ -1,4 +1,4 @@
-"""Whole dumps of the record, by connections of their own: every row of every table, in the rows of the reference model.
+"""Dumps of the record: every row of every table, in the rows of the reference model.
 
 Times become whole microseconds and surrogate numbers go: a lane is written out, lines of the log stand in order within
 their entity, the ids in a lease are in order. What is left must be the same everywhere.
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from detent.model.clock import to_micros
 from detent.testing.stores import is_sqlite, plain_connection, table
-from tests.twin import rows as of
-from tests.twin.keeping import WholeModel
-from tests.twin.rows import Lane
+from prove.reference import rows as of
+from prove.reference.model import Model
+from prove.reference.rows import Lane
 
 Row: TypeAlias = Any  # one of the kinds in rows.py
 Dump: TypeAlias = dict[str, list[Row]]
@@ -117,24 +117,25 @@ BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", 
 LISTS = {"job_ids", "queues", "tasks"}
 
 
-def dump_model(model: WholeModel) -> Dump:
+def dump_model(model: Model, tables: Iterable[str] = TABLES) -> Dump:
     """The model's rows as they would be read from a database."""
     found: dict[str, Iterable[Row]] = {}
-    for name, table_of in TABLES.items():
-        kept = getattr(model, table_of.in_model or name)
+    for name in tables:
+        kept = getattr(model, TABLES[name].in_model or name)
         found[name] = kept if isinstance(kept, list) else kept.values()
     return {name: _in_order(name, rows) for name, rows in found.items()}
 
 
 class Reader:
-    """A connection of the driver's own, kept open, that reads every table."""
+    """A connection that reads tables, all of them or some: of its own, or a given one, which stays open."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, connection: Any = None, tables: Iterable[str] = TABLES) -> None:
         self.url = url
-        self.connection = plain_connection(url)
+        self.is_own = connection is None
+        self.connection = plain_connection(url) if connection is None else connection
         if not is_sqlite(url):
             self.connection.autocommit = True
-        self.statements = {name: self._statement(name, kept) for name, kept in TABLES.items()}
+        self.statements = {name: self._statement(name, TABLES[name]) for name in tables}
 
     def _statement(self, name: str, kept: Kept) -> str:
         columns = [column for column in kept.kind._fields if column != "lane"]
@@ -150,7 +151,7 @@ class Reader:
     def dump(self) -> Dump:
         """Every row there is. All questions go out together: one way there and back."""
         with nullcontext() if is_sqlite(self.url) else self.connection.pipeline():
-            asked = {name: self.connection.execute(self.statements[name]) for name in TABLES}
+            asked = {name: self.connection.execute(sql) for name, sql in self.statements.items()}
         return {name: _in_order(name, self._rows(cursor.fetchall(), TABLES[name])) for name, cursor in asked.items()}
 
     def _rows(self, rows: Sequence[Sequence[Any]], kept: Kept) -> list[Row]:
@@ -165,7 +166,9 @@ class Reader:
         return found
 
     def close(self) -> None:
-        self.connection.close()
+        """Close its own connection."""
+        if self.is_own:
+            self.connection.close()
 
 
 def tables_of(url: str) -> set[str]:

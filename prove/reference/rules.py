@@ -23,7 +23,7 @@ from detent.model.records import (
     JobPlace,
     Outcome,
 )
-from tests.twin.rows import (
+from prove.reference.rows import (
     Dead,
     Event,
     Execution,

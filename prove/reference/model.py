@@ -45,8 +45,8 @@ from detent.model.records import (
     Renewal,
     Started,
 )
-from tests.twin.limits import Limits
-from tests.twin.rows import (
+from prove.reference.limits import Limits
+from prove.reference.rows import (
     Event,
     Horizon,
     Job,
@@ -55,7 +55,7 @@ from tests.twin.rows import (
     Queue,
     Ready,
 )
-from tests.twin.rules import EVENT_WINDOW, claimed, micros, undeclared
+from prove.reference.rules import EVENT_WINDOW, claimed, micros, undeclared
 
 
 class Model(Limits):

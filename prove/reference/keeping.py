@@ -27,8 +27,8 @@ from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.move_rules import moved_to
 from detent.store.migrate import load
 from detent.store.operations.stored_request import asked, operation_row
-from tests.twin.model import Model
-from tests.twin.rows import (
+from prove.reference.model import Model
+from prove.reference.rows import (
     Declaration,
     Job,
     JobKey,
@@ -43,7 +43,7 @@ from tests.twin.rows import (
     Workflow,
     WorkflowStep,
 )
-from tests.twin.rules import SECOND, micros, undeclared
+from prove.reference.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
 _SCHEMA = max(step.oldest_code for step in load("sqlite"))
