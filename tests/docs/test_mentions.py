@@ -16,8 +16,8 @@ from tests.docs.pages import PAGES, ROOT
 from tests.docs.python_page import members, nouns
 
 GENERATED = {ROOT / name for name in PAGES if name != "docs/alerts.md"} | {ROOT / "docs/cli.md"}
-WRITTEN = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page not in GENERATED]
-pages = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+WRITTEN = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page not in GENERATED]
+pages = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 SPAN = re.compile(r"`(detent [^`]+)`")

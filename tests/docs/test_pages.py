@@ -75,7 +75,7 @@ def test_every_public_name_is_on_the_python_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.relative_to(ROOT).as_posix()
 )
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -95,4 +95,5 @@ def anchors(page: Path) -> set[str]:
 
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"({page.name}" not in index] == ["README.md"]
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").rglob("*.md"))]
+    assert [page for page in pages if f"({page}" not in index] == ["README.md"]
