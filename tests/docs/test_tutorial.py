@@ -1,4 +1,4 @@
-"""The tutorial is followed word for word: its program grows block by block, and its commands are typed in their order."""
+"""The tutorial is followed word for word: its program, and its commands in their order."""
 
 from __future__ import annotations
 
