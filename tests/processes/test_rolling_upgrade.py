@@ -79,10 +79,13 @@ class Rolling:
             found[word].append(release)
         return dict(found)
 
-    def waits_for_a_step(self) -> None:
-        """Wait until a step more than now is called."""
-        before = self.ask("SELECT count(*) FROM noted")
-        until(lambda: self.ask("SELECT count(*) FROM noted") != before, "a further step")
+    def goes_until_a_step(self, jobs: list[Job[Any]], word: str, *releases: str) -> None:
+        """Let jobs go on, and wait until one of these releases has called a further step."""
+        named = ", ".join(f"'{one}'" for one in releases)
+        count = f"SELECT count(*) FROM noted WHERE release IN ({named})"
+        before = self.ask(count)
+        self.go(jobs, word)
+        until(lambda: self.ask(count) != before, f"a further step, called by {named}")
 
     def leaf_of(self, job: Job[Any]) -> Job[Any]:
         return self.app.jobs.get(self.app.store.child_list(job.id)[0])
@@ -184,11 +187,12 @@ def test_both_releases_work_on_the_same_workflows(rolling: Rolling, release: Nex
     release.migrate(rolling.bench.url)
     kills = 0
     for word, new in zip(GO, itertools.cycle([True, False])):
-        rolling.go(everybody, word)
-        rolling.waits_for_a_step()
+        rolling.goes_until_a_step(everybody[::2], word, OLD, NEXT)
         for pid in (workers[new].process.pid, *workers[new].descendants()):
             kill(pid)
         kills += 1
+        # The worker that is left goes on alone, so both releases have their part however slowly a worker starts.
+        rolling.goes_until_a_step(everybody[1::2], word, OLD if new else NEXT)
         workers[new] = rolling.worker(new=new)
     until(lambda: all(rolling.app.store.child_list(job.id) for job in trips), "the children")
     rolling.go([rolling.leaf_of(job) for job in trips], "leaf")
