@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from detent.cli.commands import doctor
-from detent.model.clock import TurnableClock
-from detent.testing.stores import START, dump, plain_connection, table
+from detent.testing.stores import dump, plain_connection, table
 from tests.cli.shell import Shell, World
 from tests.store.invariants.owner import Owner
 
@@ -87,15 +82,6 @@ def test_reading_creates_no_database(bare_shell: Shell, arguments: tuple[str, ..
     assert not list(bare_shell.directory.glob("*.db*"))
 
 
-def test_doctor_creates_no_database(bare_shell: Shell) -> None:
-    """U2"""
-    ended = bare_shell.run("doctor", "--json")
-    (found,) = ended.json
-    assert (ended.code, found["check"], found["verdict"]) == (1, "schema", "fail")
-    assert "`detent migrate` makes it" in found["detail"]
-    assert not list(bare_shell.directory.glob("*.db*"))
-
-
 def test_check_and_roles_exclude_each_other(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("migrate", "--check", "--roles")
     assert ended.code == 2
@@ -157,77 +143,6 @@ def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: Wor
     assert world.app.record.verify() == []
 
 
-def test_doctor_has_a_verdict_on_each_check(shell: Shell, world: World) -> None:
-    world.dead(queue="mail")
-    world.app.queues.pause("mail", actor="ana")
-    world.app.alerts.raise_("disk_full", "9 GB left", scope="host:db1")
-    job_id = world.pending()
-    ended = shell.run("doctor")
-    assert ended.code == 0
-    found = shell.run("doctor", "--json").json
-    facts = world.app.store.facts()
-    assert found[0]["detail"].startswith(f"{facts.kind} {facts.version} at ")
-    assert found[1]["detail"].startswith(f"schema {facts.schema}, ")
-    assert all(f"{name} = {value}" in found[2]["detail"] for name, value in facts.durability.items())
-    assert {one["check"]: one["verdict"] for one in found} == {
-        "database": "warn" if facts.version_caution else "ok",
-        "schema": "ok",
-        "durability": "warn" if facts.durability_caution else "ok",
-        **({} if world.app.store.log_growth() is None else {"log": "ok"}),
-        "clock": "ok",
-        "record": "ok",
-        "jobs": "ok",
-        "queues": "warn",
-        "dead jobs": "warn",
-        "workers": "warn",
-        "oldest pending": "ok",
-        "alerts": "warn",
-        "schedules": "ok",
-    }
-    assert "firing: disk_full/host:db1; see" in ended.out
-    assert f"job {job_id}, due" in ended.out
-    assert "paused: mail" in ended.out
-    assert "none is alive, and 1 job pending" in ended.out
-
-
-def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G6: a reader that keeps its snapshot open makes the log grow, and doctor did not report it."""
-    world.pending()
-    monkeypatch.setattr("detent.store.sqlite.driver.write_ahead_log.LONG_BYTES", 1)
-    found = {one.check: one for one in doctor._facts(world.app.store)}
-    if world.app.store.log_growth() is None:
-        assert "log" not in found
-    else:
-        assert found["log"].verdict == "warn"
-        assert "keeps a snapshot open" in found["log"].detail
-
-
-@pytest.mark.parametrize(
-    ("ahead", "takes", "verdict"), [(0, 3600, "ok"), (7, 0, "warn"), (-7, 0, "warn"), (-3600, 30, "warn")]
-)
-def test_a_slow_answer_is_no_clock_skew(monkeypatch: pytest.MonkeyPatch, ahead: int, takes: int, verdict: str) -> None:
-    """U2: a database that took six seconds to answer was reported as six seconds apart."""
-    here = TurnableClock(START)
-
-    def now() -> datetime:
-        there = here.now() + timedelta(seconds=ahead)
-        here.advance(takes)
-        return there
-
-    monkeypatch.setattr(doctor, "SystemClock", lambda: here)
-    app: Any = SimpleNamespace(store=SimpleNamespace(now=now))
-    assert doctor._clocks(app).verdict == verdict
-
-
-def test_doctor_fails_if_the_record_is_damaged(shell: Shell, world: World) -> None:
-    world.pending()
-    lose_the_ready_rows(shell)
-    ended = shell.run("doctor")
-    assert ended.code == 1
-    (row,) = (row for row in ended.rows if row[:2] == ["fail", "record"])
-    assert row[2] == "1"
-
-
 def test_a_schema_from_the_future_is_left_alone(shell: Shell, world: World) -> None:
     """L8: a database that a newer Detent has migrated is refused with what would help."""
     world.pending()
@@ -245,14 +160,6 @@ def test_a_schema_from_the_future_is_left_alone(shell: Shell, world: World) -> N
     ended = shell.run("doctor", "--json")
     assert ended.code == 1
     assert [(one["check"], one["verdict"]) for one in ended.json] == [("schema", "fail")]
-
-
-def test_doctor_says_when_there_is_no_database(lone_shell: Shell) -> None:
-    ended = lone_shell.run("doctor", "--database", "sqlite:///nowhere/x.db", "--json")
-    assert ended.code == 1
-    (found,) = ended.json
-    assert (found["check"], found["verdict"]) == ("database", "fail")
-    assert "cannot be reached" in found["detail"]
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["migrate", "--check"], ["repair"], ["verify"], ["jobs", "list"]])

@@ -35,7 +35,7 @@ CALLS: dict[str, Callable[[Verbs], Any]] = {
     **{f"{state} jobs": partial(jobs_in, state=state) for state in JOB.states},
     "counts by queue": lambda verbs: verbs.queue_depths(),
     "count of a queue": lambda verbs: verbs.job_count(JobFilter(queue="default")),
-    "oldest by queue": lambda verbs: verbs.queue_oldest(),
+    "oldest by queue and task": lambda verbs: verbs.ready_oldest(),
     "dead letters": lambda verbs: verbs.dead_report(None, None, None, 100),
     "rates by minute": lambda verbs: verbs.rates(verbs.now() - timedelta(hours=1), 60),
     "rates by hour": lambda verbs: verbs.rates(verbs.now() - timedelta(hours=24), 3600),

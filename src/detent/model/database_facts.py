@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["RELEASE", "Facts", "LogGrowth"]
+__all__ = ["RELEASE", "Facts", "LogGrowth", "OpenTransaction", "Space", "TableRows"]
 
 RELEASE = (0, 1, 0)
 """The number of this release, equal to `detent.__version__` (a test checks it). It only grows, so two programs on one
@@ -52,3 +52,31 @@ class LogGrowth(Struct, frozen=True, kw_only=True):
             f"the write-ahead log holds {self.bytes >> 20} MB and grows with every write while {who} keeps a snapshot "
             "open; end its transaction or cursor, and the next writes shorten the log"
         )
+
+
+class TableRows(Struct, frozen=True, kw_only=True):
+    """How many rows a table has, and how many dead ones nobody has cleaned up yet, as the server estimates it."""
+
+    name: str
+    live: int
+    dead: int
+
+
+class OpenTransaction(Struct, frozen=True, kw_only=True):
+    """A transaction that has been open for long. The server cannot clean up rows that died since it began."""
+
+    who: str
+    seconds: float
+
+
+class Space(Struct, frozen=True, kw_only=True):
+    """How much space a database takes. `free_bytes` of `disk_bytes` are left on its disk; None if that cannot be seen
+    from here. `unused_bytes` of the database are free for new rows. `tables` are those with dead rows, the one with
+    the most first; `oldest` is the transaction that has been open longest."""
+
+    bytes: int
+    unused_bytes: int = 0
+    free_bytes: int | None = None
+    disk_bytes: int | None = None
+    tables: tuple[TableRows, ...] = ()
+    oldest: OpenTransaction | None = None

@@ -22,6 +22,7 @@ __all__ = [
     "Fire",
     "NewOperation",
     "NewSchedule",
+    "OldestReady",
     "OperationRow",
     "QueueDepth",
     "QueueRow",
@@ -242,6 +243,15 @@ class QueueDepth(Struct, frozen=True):
     queue: str
     state: str
     jobs: int
+
+
+class OldestReady(Struct, frozen=True):
+    """The job of a queue and task that is ready and has been due longest."""
+
+    queue: str
+    task: str
+    job_id: int
+    ready_at: datetime
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
 
 from detent.errors import DetentError
 from detent.lifecycle.definition import Lifecycle
-from detent.model.database_facts import Facts, LogGrowth
+from detent.model.database_facts import Facts, LogGrowth, Space
 from detent.model.records import (
     Cancelled,
     Claimed,
@@ -230,6 +230,11 @@ class Store(Verbs, Protocol):
     def log_growth(self) -> LogGrowth | None:
         """Return how long the write-ahead log is; None if the database has none that readers can make grow. Reads some
         bytes of files and takes no lock."""
+        ...
+
+    def space(self) -> Space | None:
+        """Return how much space the database takes, and what keeps it from getting smaller; None if there is none yet
+        or it is in memory. Reads only what the database keeps about itself."""
         ...
 
     def movable(self) -> MovableDatabase:

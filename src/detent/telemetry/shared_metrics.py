@@ -80,9 +80,9 @@ class SharedMetrics:
             dead = one.jobs if one.state == "quarantined" else 0
             found.add("detent_dead_letters", dead, self._queue(one.queue))
         oldest: dict[str, float] = {}
-        for name, ready_at in verbs.queue_oldest():
-            queue = self._queue(name)
-            oldest[queue] = max(oldest.get(queue, 0.0), (now - ready_at).total_seconds())
+        for ready in verbs.ready_oldest():
+            queue = self._queue(ready.queue)
+            oldest[queue] = max(oldest.get(queue, 0.0), (now - ready.ready_at).total_seconds())
         for queue, seconds in oldest.items():
             found.add("detent_oldest_ready_seconds", seconds, queue)
         for row in verbs.queue_list():

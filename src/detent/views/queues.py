@@ -29,7 +29,9 @@ def queues(verbs: Verbs) -> list[Queue]:
     """Return every queue that has a job on record or is paused, by name."""
     paused = {row.name: row for row in verbs.queue_list() if row.paused_at is not None}
     jobs = {name: dict.fromkeys(JOB.states, 0) for name in paused}
-    oldest = dict(verbs.queue_oldest())
+    oldest: dict[str, datetime] = {}
+    for one in verbs.ready_oldest():
+        oldest[one.queue] = min(oldest.get(one.queue, one.ready_at), one.ready_at)
     for count in verbs.queue_depths():
         states = jobs.setdefault(count.queue, dict.fromkeys(JOB.states, 0))
         states[count.state] = states.get(count.state, 0) + count.jobs

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow
-from detent.model.service_records import DeadGroup, QueueDepth, QueueRow
+from detent.model.service_records import DeadGroup, OldestReady, QueueDepth, QueueRow
 from detent.store.jobs.filters import LOOKS_MAX, JobFilter, JobSearch
 from detent.store.verb import verb
 
@@ -110,9 +110,9 @@ class JobListVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def queue_oldest(self) -> list[tuple[str, datetime]]:
-        """Return each queue that has a ready job, paused or not, by name, and since when the oldest of them has been
-        due. It reads one row for each of 10,000 lanes at most."""
+    def ready_oldest(self) -> list[OldestReady]:
+        """Return the ready job that has been due longest, for each queue and task that has a ready job, by queue and
+        task. Paused queues count. It reads one row for each of 10,000 lanes at most."""
         ...
 
     @verb("viewer")

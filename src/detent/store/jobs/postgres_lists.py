@@ -9,7 +9,7 @@ from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
 from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow
-from detent.model.service_records import DeadGroup, QueueDepth, QueueRow
+from detent.model.service_records import DeadGroup, OldestReady, QueueDepth, QueueRow
 from detent.store.jobs.filters import LOOKS_MAX, JobFilter, JobSearch, bounds_of, page_of
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 from detent.store.postgres.verb_base import VerbBase, runs, runs_each
@@ -154,9 +154,10 @@ def queue_depths() -> Statement[list[QueueDepth]]:
     return Statement(sql, (), lambda rows: [QueueDepth(*row) for row in rows], writes=False)
 
 
-def queue_oldest() -> Statement[list[tuple[str, datetime]]]:
-    sql = "SELECT queue, ready_at FROM detent.queue_oldest_v1()"
-    return Statement(sql, (), lambda rows: [(name, utc(at)) for name, at in rows], writes=False)
+def ready_oldest() -> Statement[list[OldestReady]]:
+    fields = OldestReady.__struct_fields__
+    sql = f"SELECT {', '.join(fields)} FROM detent.ready_oldest_v1()"
+    return Statement(sql, (), lambda rows: [OldestReady(**named(fields, row)) for row in rows], writes=False)
 
 
 def now() -> Statement[datetime]:
@@ -180,7 +181,7 @@ class PostgresLists(VerbBase):
     dead_report = runs(dead_report)
     queue_list = runs(queue_list)
     queue_depths = runs(queue_depths)
-    queue_oldest = runs(queue_oldest)
+    ready_oldest = runs(ready_oldest)
     now = runs(now)
 
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:

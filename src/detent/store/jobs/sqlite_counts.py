@@ -7,7 +7,7 @@ from datetime import datetime
 from detent.model.clock import from_micros, to_micros
 from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count
-from detent.model.service_records import DeadGroup, QueueDepth
+from detent.model.service_records import DeadGroup, OldestReady, QueueDepth
 from detent.model.stored_text import error_kind
 from detent.store.jobs.filters import JobFilter
 from detent.store.sqlite.verb_base import VerbBase
@@ -40,8 +40,14 @@ WITH RECURSIVE standing (lane_id) AS (
   UNION ALL
   SELECT (SELECT r.lane_id FROM detent_ready r WHERE r.lane_id > s.lane_id ORDER BY r.lane_id LIMIT 1)
     FROM standing s WHERE s.lane_id IS NOT NULL LIMIT 10000)
-SELECT l.queue, min((SELECT r.ready_at FROM detent_ready r WHERE r.lane_id = s.lane_id ORDER BY r.ready_at LIMIT 1))
-  FROM standing s JOIN detent_lane l ON l.id = s.lane_id GROUP BY l.queue ORDER BY l.queue
+SELECT queue, task, job_id, ready_at
+  FROM (SELECT l.queue, l.task, r.job_id, r.ready_at,
+               row_number() OVER (PARTITION BY l.queue, l.task ORDER BY r.ready_at, r.job_id) AS place
+          FROM standing s JOIN detent_lane l ON l.id = s.lane_id
+          JOIN detent_ready r ON r.lane_id = s.lane_id AND (r.ready_at, r.job_id) = (
+            SELECT o.ready_at, o.job_id FROM detent_ready o WHERE o.lane_id = s.lane_id
+             ORDER BY o.ready_at, o.job_id LIMIT 1))
+ WHERE place = 1 ORDER BY queue, task
 """
 
 _FITS = """(:state IS NULL OR state = :state) AND (:task IS NULL OR task = :task)
@@ -92,8 +98,8 @@ class SqliteCounts(VerbBase):
     def queue_depths(self) -> list[QueueDepth]:
         return [QueueDepth(*row) for row in self._db.rows(_DEPTHS)]
 
-    def queue_oldest(self) -> list[tuple[str, datetime]]:
-        return [(name, from_micros(at)) for name, at in self._db.rows(_OLDEST)]
+    def ready_oldest(self) -> list[OldestReady]:
+        return [OldestReady(queue, task, job_id, from_micros(at)) for queue, task, job_id, at in self._db.rows(_OLDEST)]
 
     def batch_figures(self, since: datetime) -> list[BatchCount]:
         at = to_micros(since, field="since")

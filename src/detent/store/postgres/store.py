@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from detent.errors import DatabaseError, DetentError, SchemaMissing
 from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import Clock, SystemClock
-from detent.model.database_facts import Facts, LogGrowth
+from detent.model.database_facts import Facts, LogGrowth, Space
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, EnqueueSent, Tx, Verbs
@@ -169,6 +169,13 @@ class PostgresStore(PostgresVerbs):
     def log_growth(self) -> LogGrowth | None:
         """None: the server manages its own log."""
         return None
+
+    def space(self) -> Space:
+        """As the server estimates it. Its disk cannot be seen from here."""
+        from detent.store.postgres.space import space
+
+        with self._pool.connection() as connection, translating(self._name):
+            return space(connection)
 
     def movable(self) -> MovablePostgres:
         """The database, for the owner of its tables."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from detent.errors import DatabaseBusy, DetentError, SchemaMissing, WrongPlace
 from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import Clock, to_micros
-from detent.model.database_facts import Facts, LogGrowth
+from detent.model.database_facts import Facts, LogGrowth, Space
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.model.workflow_records import NewSignal, SignalSent
@@ -37,6 +37,7 @@ from detent.store.sqlite.driver.wake_signal import WakeSignal
 from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.facts import facts
 from detent.store.sqlite.installed_parts import installed
+from detent.store.sqlite.space import space
 from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
@@ -133,6 +134,13 @@ class SqliteStore(EachAlone):
     def log_growth(self) -> LogGrowth | None:
         """None in memory."""
         return self._file.log_growth()
+
+    def space(self) -> Space | None:
+        """The file, and the disk that it is on."""
+        if self._file.path is None or not self._file.is_there():
+            return None
+        with self._file.reading() as connection:
+            return space(connection, self._file.path)
 
     def movable(self) -> MovableSqlite:
         """The file."""

@@ -63,25 +63,27 @@ BEGIN
      GROUP BY c.queue, c.state ORDER BY c.queue COLLATE "C", c.state COLLATE "C";
 END $$;
 
--- queue_oldest: since when the oldest ready job of each queue has been due.
+-- ready_oldest: the ready job that has been due longest, for each queue and task.
 -- takes:   nothing
--- gives:   a row for each queue that has a ready job, from 10,000 lanes at most; paused queues too
+-- gives:   a row for each queue and task that has a ready job, from 10,000 lanes at most; paused queues too
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.queue_oldest_v1() RETURNS TABLE (queue text, ready_at timestamptz)
+CREATE OR REPLACE FUNCTION detent.ready_oldest_v1()
+RETURNS TABLE (queue text, task text, job_id bigint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    WITH RECURSIVE standing (lane_id, ready_at) AS (
-      (SELECT r.lane_id, r.ready_at FROM detent.ready r ORDER BY r.lane_id, r.ready_at LIMIT 1)
+    WITH RECURSIVE standing (lane_id, ready_at, job_id) AS (
+      (SELECT r.lane_id, r.ready_at, r.job_id FROM detent.ready r ORDER BY r.lane_id, r.ready_at, r.job_id LIMIT 1)
       UNION ALL
-      SELECT n.lane_id, n.ready_at
+      SELECT n.lane_id, n.ready_at, n.job_id
         FROM standing s CROSS JOIN LATERAL (
-          SELECT r.lane_id, r.ready_at FROM detent.ready r
-           WHERE r.lane_id > s.lane_id ORDER BY r.lane_id, r.ready_at LIMIT 1) n
+          SELECT r.lane_id, r.ready_at, r.job_id FROM detent.ready r
+           WHERE r.lane_id > s.lane_id ORDER BY r.lane_id, r.ready_at, r.job_id LIMIT 1) n
     )
-    SELECT l.queue, min(s.ready_at) FROM (SELECT * FROM standing LIMIT 10000) s JOIN detent.lane l ON l.id = s.lane_id
-     GROUP BY l.queue ORDER BY l.queue COLLATE "C";
+    SELECT DISTINCT ON (l.queue COLLATE "C", l.task COLLATE "C") l.queue, l.task, s.job_id, s.ready_at
+      FROM (SELECT * FROM standing LIMIT 10000) s JOIN detent.lane l ON l.id = s.lane_id
+     ORDER BY l.queue COLLATE "C", l.task COLLATE "C", s.ready_at, s.job_id;
 END $$;
