@@ -1,0 +1,1 @@
+"""Processes that are killed at their statements: what they do, and what must hold whoever goes on."""
