@@ -40,6 +40,8 @@ _PAIRS_EACH = 3
 _OFTEN = 50
 """A deed comes once more in each round for so many statements that it has."""
 _SCENE_DEEDS = 60
+_STORIES_MAX = 30
+"""After so many findings it stops: more of them tell nothing new."""
 _LOOKED_AT = 10
 """After one of so many faults the invariants of rows are checked at once, and not only at the end of the scene."""
 
@@ -72,7 +74,7 @@ def sweep(budget: Budget, kind: Kind, deeds: Mapping[str, Deed] = DEEDS, *, most
             lambda name: _count_recovery(scenes.current, deeds[name]),
         )
         number, broken = 0, False
-        while not budget.is_spent and tally.injected.total() < most:
+        while not budget.is_spent and tally.injected.total() < most and len(tally.stories) < _STORIES_MAX:
             point = chosen.next()
             number += 1
             harness = scenes.current
