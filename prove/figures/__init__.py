@@ -49,8 +49,6 @@ FIGURES: tuple[Figure, ...] = (
     Figure("P2", "kills at statements, PostgreSQL", "kills_postgres", commit=30, nightly=600, release=2 * _HOUR),
     Figure("P5", "simulated workers, by seed", "simulation", commit=100, nightly=1500, release=4 * _HOUR, cores=2),
     Figure("P6", "every order of moves", "exhaustive_model", commit=20, nightly=400, release=2 * _HOUR),
-    Figure("P1", "kills at statements, SQLite", "kills_sqlite", commit=30, nightly=500, release=2*_HOUR),
-    Figure("P2", "kills at statements, PostgreSQL", "kills_postgres", commit=30, nightly=600, release=2*_HOUR),
 )
 # fmt: on
 """In the order of their ids."""
