@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from detent.model.clock import SystemClock
 from detent.model.database_facts import LogGrowth
 from detent.store.sqlite.driver import fork_handlers
 from detent.store.sqlite.driver.database_file import MEMORY, check_file, create_file, file_url
-from detent.store.sqlite.driver.failures import translated, translating
+from detent.store.sqlite.driver.failures import is_io_error, translated, translating
 from detent.store.sqlite.driver.group_commit import GroupCommit
 from detent.store.sqlite.driver.write_ahead_log import KEPT_BYTES, WriteAheadLog
 from detent.store.sqlite.driver.write_connection import WriteConnection
@@ -272,6 +272,21 @@ class Database:
             connection.execute_own(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             connection.synced = synced
         self._retry_while_busy(lambda: connection.execute_own("BEGIN IMMEDIATE"), until)
+        if self._log.is_doubtful:
+            try:
+                self._log.write_again()
+            except OSError as error:
+                connection.execute_own("ROLLBACK")
+                raise DatabaseUnreachable(
+                    self.name, f"a sync of its write-ahead log failed, and it cannot be written again: {error.strerror}"
+                ) from error
+
+    def _doubt_log(self, connection: WriteConnection) -> None:
+        """Note that a sync has failed, and repair the log at once if that is possible: other processes do not know."""
+        self._log.is_doubtful = True
+        with suppress(sqlite3.Error, DatabaseError):
+            self._begin(connection, _CLOCK.monotonic(), synced=True)
+            connection.execute_own("ROLLBACK")
 
     def _retry_while_busy(self, ask: Callable[[], object], until: float) -> None:
         """Retry while another connection holds the lock, until this moment: SQLite does not wait for every lock."""
@@ -300,10 +315,12 @@ class Database:
             if connection.in_transaction:
                 connection.execute_own("ROLLBACK")
             if isinstance(error, sqlite3.Error):
+                if is_io_error(error) and not self.in_memory:
+                    self._doubt_log(connection)
                 raise translated(error, self.name, committing=True) from error
             raise
 
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+    def _checkpoint(self, connection: WriteConnection) -> None:
         """Run a checkpoint if the log is long: under the write lock, on a connection of its own."""
         if self.in_memory or not self._log.is_long():
             return
@@ -321,6 +338,8 @@ class Database:
                 connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SLICE * 1000)}")
         except sqlite3.Error as error:
             self._log.report(f"its write-ahead log cannot be checkpointed: {error}", self.name)
+            if is_io_error(error):
+                self._doubt_log(connection)
         if (grown := self._log.growth_to_report()) is not None:
             self._log.report(grown.message, self.name)
 

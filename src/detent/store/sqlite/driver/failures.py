@@ -20,7 +20,7 @@ from detent.errors import (
 )
 from detent.store.move.closing import moved_error
 
-__all__ = ["translated", "translating", "unstorable", "values_checked"]
+__all__ = ["is_io_error", "translated", "translating", "unstorable", "values_checked"]
 
 _PRIMARY = 0xFF
 
@@ -42,7 +42,7 @@ _BY_CODE: dict[int, type[DatabaseError]] = {
 
 def translated(error: sqlite3.Error, database: str, *, committing: bool = False) -> DatabaseError:
     """Return the error as one of Detent's. After an I/O error while committing, the outcome is unknown."""
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    code = _code(error)
     if code == sqlite3.SQLITE_CONSTRAINT and (moved := moved_error(database, str(error))) is not None:
         return moved
     if committing and code == sqlite3.SQLITE_IOERR:
@@ -50,6 +50,15 @@ def translated(error: sqlite3.Error, database: str, *, committing: bool = False)
     if code == sqlite3.SQLITE_ERROR and "no such table: detent_" in str(error):
         return SchemaMissing(database, str(error))
     return _BY_CODE.get(code, DatabaseError)(database, str(error))
+
+
+def is_io_error(error: sqlite3.Error) -> bool:
+    """Return whether a read, a write or a sync failed."""
+    return _code(error) == sqlite3.SQLITE_IOERR
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY
 
 
 @contextmanager

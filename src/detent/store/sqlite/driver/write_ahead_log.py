@@ -6,6 +6,9 @@ are also in the file's header. So one read at an offset tells whether the curren
 
 The log is reset when a checkpoint has copied all of it and no reader needs it. A reader that keeps its snapshot open
 prevents that, and the log grows with every write. That is reported, and so is a checkpoint that fails.
+
+A sync that fails may leave a hole: the system can drop what it could not write, and report success at the next sync.
+Recovery ends at a hole, and everything after it would be lost. Before anything is added, the log is written again.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ KEPT_BYTES = 5 << 20
 """The file is truncated to this size after a reset: enough for a log that is checkpointed in time."""
 LONG_BYTES = 64 << 20
 """A log of this length was kept from being reset: a checkpoint runs every few megabytes."""
+_PIECE_BYTES = 1 << 20
 _READ_LOCKS = range(123, 128)
 """The bytes of the log's index file (`-shm`) that SQLite locks for readers."""
 
@@ -45,6 +49,8 @@ class WriteAheadLog:
         self._frames = _FRAMES_MAX
         self._report_at = LONG_BYTES
         self._reported = ""
+        self.is_doubtful = False
+        """Whether a sync has failed since the log was last known to be on disk."""
 
     def is_long(self) -> bool:
         """Return whether a checkpoint is due."""
@@ -64,6 +70,18 @@ class WriteAheadLog:
     def note_checkpoint(self) -> None:
         """If a reader prevents the reset, let the next checkpoint wait until the log has grown by as much again."""
         self._frames += _FRAMES_MAX
+
+    def write_again(self) -> None:
+        """Write the current generation over itself, and sync it: the system still has in memory what it could not
+        write. The caller holds SQLite's write lock. Raises OSError."""
+        file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            for at in range(0, _size(self._path), _PIECE_BYTES):
+                os.pwrite(file, os.pread(file, _PIECE_BYTES, at), at)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        self.is_doubtful = False
 
     def growth(self) -> LogGrowth:
         """Return how long the log is; if it is long, with the processes that read from it."""
