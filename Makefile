@@ -34,7 +34,7 @@ console: $(SERVES) $(CONSOLE) ## open the console on what the demo left behind
 	@$(BIN)/detent server detent.cli.demo.shop:app --database sqlite:///$(abspath $(DEMO))/demo.db
 
 docs: $(STAMP) ## build the documentation as a site with search, in build/site
-	@$(BIN)/python docs/build_site.py
+	@$(BIN)/python -m docs.build_site
 
 setup: $(STAMP) $(CONSOLE) ## create .venv with everything that tests need
 

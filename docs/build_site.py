@@ -1,4 +1,4 @@
-"""Build the documentation as a site with search: `make docs`, or `python docs/build_site.py`.
+"""Build the documentation as a site with search: `make docs`, or `python -m docs.build_site`.
 
 The site mirrors the repository: its pages and the files that they link to stand at the same paths, so every link of a
 page works on the site as it does in the repository.
@@ -14,13 +14,15 @@ from pathlib import Path
 
 from detent.lifecycle.diagrams import mermaid, svg
 from detent.lifecycle.library import LIBRARY
+from docs.sequence_drawing import sequence_svg
 
 __all__ = ["ROOT", "build_site"]
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 MIRRORED = ("README.md", "HOUSE.md", "CHANGELOG.md", "LICENSE", "docs", "examples", "console/README.md")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.db", "*.db-*", "build_site.py", "zensical.toml")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.db", "*.db-*", "build_site.py", "sequence_drawing.py", "zensical.toml")
+SEQUENCE = re.compile(r"^```mermaid\n(sequenceDiagram\n.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```python (?:run|test)$", re.MULTILINE)
 """Tests run these blocks; the second word of the fence is for them."""
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -46,6 +48,7 @@ def build_site(into: Path = BUILD) -> Path:
         parts[::2] = [INDENT.sub("    ", prose) for prose in parts[::2]]
         page.write_text("".join(parts), encoding="utf-8")
     _draw_lifecycles(pages / "docs")
+    _draw_sequences(pages / "docs")
     shutil.copy(ROOT / "docs" / "zensical.toml", into)
     zensical = Path(sys.executable).with_name("zensical")
     subprocess.run([zensical, "build", "--strict", "--clean"], cwd=into, check=True)
@@ -63,5 +66,16 @@ def _draw_lifecycles(docs: Path) -> None:
     page.write_text(text, encoding="utf-8")
 
 
+def _draw_sequences(docs: Path) -> None:
+    """Replace sequence diagrams by pictures, for the same reason."""
+    for page in docs.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for number, found in enumerate(SEQUENCE.findall(text), start=1):
+            name = f"images/{page.stem}-{number}.svg"
+            (docs / name).write_text(sequence_svg(found), encoding="utf-8")
+            text = text.replace(f"```mermaid\n{found}```", f"![The order of events]({name})")
+        page.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    pass
+    build_site(*map(Path, sys.argv[1:]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -12,7 +14,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
-from docs.build_site import ROOT, build_site
+from docs.build_site import ROOT
 
 SOURCES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "use": "href"}
 """Attributes whose address a browser loads by itself. Those of `link` depend on its `rel`."""
@@ -42,7 +44,11 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_site(tmp_path_factory.mktemp("build"))
+    """Built by the command of `make docs`."""
+    into = tmp_path_factory.mktemp("build")
+    assert "$(BIN)/python -m docs.build_site\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "docs.build_site", str(into)], cwd=ROOT, check=True)
+    return into / "site"
 
 
 @pytest.fixture(scope="module")
