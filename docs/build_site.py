@@ -21,7 +21,8 @@ __all__ = ["ROOT", "build_site"]
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 MIRRORED = ("README.md", "HOUSE.md", "CHANGELOG.md", "LICENSE", "docs", "examples", "console/README.md")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.db", "*.db-*", "build_site.py", "sequence_drawing.py", "zensical.toml")
+BUILDERS = ("build_site.py", "sequence_drawing.py", "zensical.toml")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.db", "*.db-*", *BUILDERS)
 SEQUENCE = re.compile(r"^```mermaid\n(sequenceDiagram\n.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```python (?:run|test)$", re.MULTILINE)
 """Tests run these blocks; the second word of the fence is for them."""
