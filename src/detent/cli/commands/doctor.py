@@ -27,7 +27,7 @@ __all__ = ["doctor"]
 @option("--worker", "Only check that the worker of this name is alive and takes jobs.", "NAME")
 @click.pass_obj
 def doctor(session: Session, worker: str | None) -> int:
-    """Check the database, its disk, the record, queues, workers and alerts.
+    """Check the database, disk, record, queues, workers and alerts.
 
     Also the schema, clocks, leases and schedules. Each line says what was found and what to do. Exit code 1 if a check
     fails. With --worker it is a quick health check of one worker.
