@@ -62,7 +62,7 @@ class Life:
     """`body` is the name of the workflow; `live` is what happens from outside; `result` what it returns at the end;
     `once` the words that are noted exactly once, `often` those that a kill may repeat; `booked` the rows that its
     transactions leave. `turns` is by how many seconds `live` turns the clock. `undone`: its steps are undone, in this
-    order. `state` is that of the job at the end."""
+    order. `state` is that of the job at the end. `look` checks what is true of this workflow only."""
 
     body: str
     result: Any
@@ -74,6 +74,7 @@ class Life:
     paths: tuple[str, ...] = field(default=())
     undone: tuple[str, ...] = ()
     state: str = "succeeded"
+    look: Callable[[Harness, Job[Any]], None] = lambda _harness, _job: None
 
 
 def steps_of(harness: Harness, job: Job[Any]) -> dict[str, StepRow]:
@@ -151,6 +152,25 @@ def undo(harness: Harness, job: Job[Any]) -> None:
     harness.work()
 
 
+def look_at_cancelled_tree(harness: Harness, job: Job[Any]) -> None:
+    """All of the tree is cancelled, each workflow has undone its steps in reverse, and the detached child has ended."""
+    states = {one: harness.app.jobs.get(one).state for one in everything_below(harness, job.id)}
+    assert Counter(states.values()) == {"cancelled": 2 + LEAVES, "succeeded": 1}, states
+    for one in (job.id, *states):
+        rows = sorted(harness.store.step_list(one).rows, key=lambda row: row.seq)
+        undone = [row.path for row in rows if row.kind == "undo"]
+        wanted = [f"{row.path}~undo" for row in reversed(rows) if row.undo]
+        assert undone == [*wanted, "~undone"] * bool(wanted), (one, undone)
+
+
+def everything_below(harness: Harness, parent_id: int) -> list[int]:
+    """The children of a job, and theirs."""
+    found = harness.store.child_list(parent_id)
+    return [*found, *(one for child in found for one in everything_below(harness, child))]
+
+
+LEAVES = 8
+CUT = ("a", "b", "alone", "branches", "b~undo", "a~undo", "~undone")
 UNDONE = ("reserve~undo", "charge~undo", "book~undo", "~undone")
 LAZY = tuple(f"add:{n}" for n in range(5))
 LIVES = {
@@ -194,6 +214,15 @@ LIVES = {
     "async waits": Life("agent", ["yes", "done"], sends("decision", "yes"), often=("think",)),
     "a value that cannot be recorded": Life("large", None, work, often=("read",), state="quarantined"),
     "a park that is swallowed": Life("deaf", None, work, state="quarantined"),
+    "a tree that is cancelled while it grows": Life(
+        "trunk",
+        None,
+        work,
+        often=("a", "b", "undo-a", "undo-b"),
+        paths=CUT,
+        state="cancelled",
+        look=look_at_cancelled_tree,
+    ),
 }
 
 
@@ -437,3 +466,28 @@ def declare(harness: Harness, calls: Calls) -> None:
         with suppress(BaseException):
             ctx.wait_for("never")
         return "swallowed"
+
+    def reversible(ctx: WorkflowContext) -> None:
+        for word in ("a", "b"):
+            ctx.step(Step(word, undo=lambda word: note(ctx, f"undo-{word}")), note, ctx, word)
+
+    @app.workflow(name="trunk", retry=PATIENT)
+    def trunk(ctx: WorkflowContext) -> None:
+        reversible(ctx)
+        ctx.spawn(slow.call(), name="alone", detached=True)
+        ctx.spawn_many("branches", [bough.call(root_id=ctx.job_id, n=n) for n in range(2)]).join()
+
+    @app.workflow(name="bough", retry=PATIENT)
+    def bough(ctx: WorkflowContext, root_id: int, n: int) -> None:
+        reversible(ctx)
+        if n == 1:
+            ctx.spawn_many("leaves", [slow.call() for _ in range(LEAVES)])
+            ctx.step("cut", cut, root_id)
+            ctx.spawn(slow.call(), name="late")
+        ctx.wait_for("never")
+
+    def cut(root_id: int) -> None:
+        """A person cancels the whole tree, and workers pass the cancel on, a few jobs at a time."""
+        harness.app.jobs.get(root_id).cancel(actor="ann")
+        while harness.store.tree_cancel_step(2):
+            pass

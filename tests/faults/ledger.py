@@ -14,6 +14,7 @@ from tests.faults.tasks import make_app
 from tests.processes.worker_processes import Bench, Worker, until
 
 APP = "tests.faults.tasks:app"
+NAMES = ("executions", "execution", "job", "lease", "workflow_step")
 
 
 class Held(NamedTuple):
@@ -56,7 +57,7 @@ class Ring(Bench):
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows by a plain connection; `{name}` stands for a table or view of Detent's."""
-        names = {name: table(self.url, name) for name in ("executions", "execution", "job", "lease")}
+        names = {name: table(self.url, name) for name in NAMES}
         with closing(plain_connection(self.url)) as connection:
             rows: list[tuple[Any, ...]] = connection.execute(sql.format(**names)).fetchall()
             return rows

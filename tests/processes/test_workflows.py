@@ -88,3 +88,21 @@ def test_a_drain_ends_although_workflows_sleep(bench: Bench, workflows: Detent) 
     assert bench.worker(app=APP, drain=True).ends() == 0
     assert {job.refresh().state for job in jobs} == {"pending"}
     until(lambda: {bench.outcomes(job)[-1] for job in jobs} == {"parked"}, "parks")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("holds", ["its thread", "its process"])
+def test_a_cancel_undoes_steps_although_a_later_one_does_not_stop(bench: Bench, workflows: Detent, holds: str) -> None:
+    """F11, F20: when its grace period was over, the worker ended the attempt, and the job was cancelled with its steps
+    as they were."""
+    gate = bench.gate()
+    seconds = 0 if holds == "its thread" else round(scaled(60.0))
+    job = workflows.enqueue(workflows.find_task("deaf").call(gate=str(gate), seconds=seconds))
+    bench.worker(app=APP, slots=2, lease=LEASE, cancel_grace=scaled(0.3), held_up_max=scaled(1.0))
+    gate.entered()
+    job.cancel(actor="ana")
+    bench.rests(job, "cancelled")
+    gate.open()
+    assert [row.path for row in workflows.store.step_list(job.id).rows] == ["reserve", "reserve~undo", "~undone"]
+    assert bench.outcomes(job)[0] == "released"
+    assert bench.is_healthy()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from detent import Detent, Retry
+from detent import Detent, Retry, Step
 from detent.declare.workflow_context import WorkflowContext
-from tests.processes.tasks import enter
+from tests.processes.tasks import enter, hold, hold_interpreter
 
 VERSION, SUPPORTS = "WORKFLOW_VERSION", "WORKFLOW_SUPPORTS"
 
@@ -43,6 +43,15 @@ def make_app(url: str | None = None) -> Detent:
 
         paid = ctx.step("charge", charge)
         return f"paid by attempt {paid}"
+
+    @app.workflow(name="deaf", retry=Retry(100, base=0.05))
+    def deaf(ctx: WorkflowContext, gate: str, seconds: int) -> None:
+        """Its second step does not stop when it is told to; with `seconds`, it holds the interpreter as well."""
+        ctx.step(Step("reserve", undo=str), str, "reserved")
+        if seconds:
+            ctx.step("ship", hold_interpreter, ctx, gate, seconds)
+        else:
+            ctx.step("ship", hold, ctx, gate)
 
     return app
 

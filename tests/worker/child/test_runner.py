@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from detent import Context, Detent
+from detent import Context, Detent, Step, WorkflowContext
 from detent.model.clock import SystemClock
 from detent.model.records import Claimed
 from detent.worker.attempt.attempt import Attempt
@@ -29,10 +29,10 @@ class OneSlot:
         options = WorkerOptions(app="tests:app", name="w", slots=1)
         self.child = Child(app, app.store, options, self.channel, self.board, SystemClock())
 
-    def claim(self) -> list[Claimed]:
+    def claim(self, first_lease: int = 1_000_001) -> list[Claimed]:
         """Two jobs, each under a lease of its own, as in two claims."""
         claims = []
-        for lease_id in (1_000_001, 1_000_002):
+        for lease_id in (first_lease, first_lease + 1):
             (claimed,) = self.app.store.job_claim(
                 lease_id=lease_id, worker="w", queues=None, tasks=sorted(self.app.tasks), limit=1, lease=30.0
             )
@@ -40,9 +40,12 @@ class OneSlot:
             claims.append(claimed)
         return claims
 
-    async def begin_all(self) -> None:
+    def open(self) -> None:
         self.child._is_busy = asyncio.Event()
         self.child._runner.open(asyncio.get_running_loop())
+
+    async def begin_all(self) -> None:
+        self.open()
         await self.child._runner.dispatch()
 
     def close(self) -> None:
@@ -155,3 +158,35 @@ def test_a_plain_function_that_is_tried_again_does_not_wait_for_the_loop(ready_u
         assert asyncio.run(hold_the_loop())
         slot.close()
         assert {app.jobs.get(job.id).state for job in jobs} == {"succeeded"}
+
+
+def test_a_workflow_that_is_cancelled_before_its_turn_undoes_its_steps(ready_url: str) -> None:
+    """F11, F20: it was woken to undo its steps, and claimed. While it waited for a slot its worker heard of the cancel,
+    and ended the attempt as cancelled: nothing was undone."""
+    with Detent(ready_url) as app:
+
+        @app.workflow
+        def order(ctx: WorkflowContext) -> None:
+            ctx.step(Step("reserve", undo=str), str, "reserved")
+            ctx.wait_for("never")
+
+        async def work(slot: OneSlot, cancels: list[list[int]]) -> None:
+            slot.open()
+            slot.child._cancel(cancels)
+            await slot.child._runner.dispatch()
+            while not slot.child._runner.core.is_empty:
+                await asyncio.sleep(0.01)
+
+        jobs = [order.enqueue() for _ in range(2)]
+        for turn in (1, 2):
+            slot = OneSlot(app)
+            claimed = slot.claim(1000 * turn)
+            cancels = [[one.job_id, one.attempt] for one in claimed if turn == 2]
+            asyncio.run(asyncio.wait_for(work(slot, cancels), scaled(60)))
+            slot.close()
+            if turn == 1:
+                for job in jobs:
+                    job.cancel(actor="ana")
+        for job in jobs:
+            assert job.refresh().state == "cancelled"
+            assert [row.path for row in job.steps()] == ["reserve", "reserve~undo", "~undone"]

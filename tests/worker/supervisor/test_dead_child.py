@@ -8,6 +8,7 @@ from detent.store.contract import Store
 from detent.worker.supervisor.board import BoardEntry
 from detent.worker.supervisor.dead_child import DeadLease, Death, DeathCause, decide_ending, end_lease
 from tests.contract.jobs.sample_jobs import claim, enqueue, job
+from tests.contract.workflows.sample_workflows import record
 
 
 def line(
@@ -71,3 +72,17 @@ def test_what_has_ended_unrecorded_is_not_repeated_blindly(store: Store) -> None
     end_lease(store, DeadLease(7, Death(100.0, "signal SIGKILL", "itself")), "ana")
     assert (job(store, ended).state, job(store, unbegun).state) == ("quarantined", "pending")
     assert "before it was on record" in (job(store, ended).error or "")
+
+
+def test_a_cancelled_workflow_with_steps_to_undo_is_not_ended(store: Store) -> None:
+    """F11, F20: its process was killed, since it did not stop, and the job ended as cancelled: nothing was undone."""
+    plain, told, begun = (enqueue(store) for _ in range(3))
+    held = {one.job_id: one for one in claim(store, lease_id=7, limit=3)}
+    record(store, held[begun], undo=True)
+    store.job_cancel([plain, told, begun], "ana")
+    death = Death(
+        100.0, "signal SIGKILL", "deaf", "why", {n: line(n) for n in held}, frozenset({(told, 1), (begun, 1)})
+    )
+    end_lease(store, DeadLease(7, death), "w")
+    assert [job(store, one).state for one in (plain, told, begun)] == ["cancelled", "cancelled", "pending"]
+    assert [store.job_executions(one)[0].outcome for one in (told, begun)] == ["cancelled", "released"]

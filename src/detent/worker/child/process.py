@@ -189,13 +189,16 @@ class Child:
         os._exit(1)
 
     def _cancel(self, attempts: list[list[int]]) -> None:
-        """Stop these attempts. The supervisor repeats a cancel, so one that arrives between two steps is only late."""
+        """Stop these attempts. The supervisor repeats a cancel, so one that arrives between two steps is only late.
+
+        One that has not begun ends at once, unless earlier attempts may have left steps of a workflow to undo."""
         for held in self._runner.holding():
             if [held.job_id, held.claimed.attempt] not in attempts:
                 continue
             running = self._runner.running.get(held)
             if held.begun_at is None:
-                self._runner.end(held, end_attempt(held.claimed, "cancelled", "cancelled before it began"))
+                if held.claimed.attempt == 1 or self._app.find_task(held.claimed.task).workflow is None:
+                    self._runner.end(held, end_attempt(held.claimed, "cancelled", "cancelled before it began"))
             elif running is not None and not running.cancel_by:
                 running.cancel_by = self._clock.monotonic() + self._options.cancel_grace
                 running.request_stop()

@@ -75,14 +75,16 @@ class RunningAttempt(Struct, eq=False):
         """Return the outcome and the error with which to cut the attempt short, and whether its job is a suspect.
 
         None means that it may go on."""
-        options = self.attempt.task.options
+        options, is_workflow = self.attempt.task.options, self.attempt.task.workflow is not None
         if options.timeout is not None and self.deadline and now >= self.deadline:
             return end_overdue(options.timeout, self.extended, idempotent=options.idempotent)
         if self.is_stalled:
             return "timed_out", "stalled: wrote no event for too long", False
         if self.cancel_by and now >= self.cancel_by:
-            # If it must not be repeated blindly, it is unknown how far it got.
-            outcome: Outcome = "cancelled" if options.idempotent else "crashed"
+            # If it must not be repeated blindly, it is unknown how far it got. A workflow may have steps to undo: then
+            # another attempt undoes them before the job is cancelled.
+            ended: Outcome = "released" if is_workflow else "cancelled"
+            outcome = ended if options.idempotent else "crashed"
             return outcome, "did not stop within the grace period after a cancel", False
         return None
 

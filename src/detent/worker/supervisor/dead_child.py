@@ -55,8 +55,9 @@ def end_lease(store: Store, dead: DeadLease, worker: str) -> list[Aborted | Dete
     open_ones = [claimed for claimed in held if not claimed.committed]
     if not open_ones:
         return []
-    rows = store.job_get([claimed.job_id for claimed in open_ones])
-    aborts = [_make_abort(dead.death, claimed, row) for claimed, row in zip(open_ones, rows, strict=True)]
+    ids = [claimed.job_id for claimed in open_ones]
+    found = zip(open_ones, store.job_get(ids), store.workflow_get(ids), strict=True)
+    aborts = [_make_abort(dead.death, claimed, row, flow is not None) for claimed, row, flow in found]
     return store.job_abort(aborts, worker)
 
 
@@ -87,8 +88,11 @@ def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str
     return "crashed", f"its process ended with {death.ended_with} while it ran", True
 
 
-def _make_abort(death: Death, claimed: Claimed, job: JobRow | None) -> Abort:
+def _make_abort(death: Death, claimed: Claimed, job: JobRow | None, is_workflow: bool) -> Abort:
     outcome, error, suspect = decide_ending(death, claimed.job_id, claimed.attempt)
+    if outcome == "cancelled" and is_workflow:
+        # It may have steps to undo: then another attempt undoes them before the job is cancelled.
+        outcome = "released"
     entry = death.entries.get(claimed.job_id)
     if entry is not None and entry.attempt != claimed.attempt:
         entry = None
