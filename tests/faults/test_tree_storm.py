@@ -19,7 +19,7 @@ from tests.faults.trees import trunk
 from tests.processes.worker_processes import Worker, until
 
 APP = "tests.faults.trees:app"
-QUEUES = (("trunk", "branches"), ("leaves",))
+QUEUES: tuple[tuple[str, ...], ...] = (("trunk", "branches"), ("leaves",))
 BRANCHES = 12
 GROUPS_MAX = 1_000
 BELOW = """
