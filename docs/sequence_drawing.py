@@ -8,7 +8,7 @@ from html import escape
 
 __all__ = ["sequence_svg"]
 
-COLUMN, ROW, MARGIN = 250, 46, 130
+COLUMN, ROW, MARGIN = 280, 46, 130
 PARTICIPANT = re.compile(r"participant (\w+) as (.+)")
 MESSAGE = re.compile(r"(\w+)(--?)>>(\w+): (.+)")
 NOTE = re.compile(r"Note over (\w+)(?:,(\w+))?: (.+)")
@@ -41,7 +41,7 @@ def _step(line: str, x: dict[str, int], y: int) -> str:
     if found := NOTE.fullmatch(line):
         first, last, text = found.groups()
         ends = x[first], x[last or first]
-        return _box(sum(ends) // 2, y, max(abs(ends[1] - ends[0]) + 150, 230), text, "#fff6d6")
+        return _box(sum(ends) // 2, y, max(abs(ends[1] - ends[0]), 8 * len(text) + 24), text, "#fff6d6")
     if found := MESSAGE.fullmatch(line):
         start, dashes, end, text = found.groups()
         dash = ' stroke-dasharray="5 4"' if dashes == "--" else ""

@@ -13,6 +13,7 @@ from tests.docs.cli_page import cli_page
 from tests.docs.http_page import http_page
 from tests.docs.metrics_page import metrics_page
 from tests.docs.python_page import python_page
+from tests.docs.sql_page import sql_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,6 +87,7 @@ PAGES = {
     "docs/python.md": python_page,
     "docs/cli.md": cli_page,
     "docs/http.md": http_page,
+    "docs/sql-functions.md": sql_page,
 }
 
 if __name__ == "__main__":
