@@ -47,6 +47,27 @@ This page is generated from `declare/settings.py` by `python -m tests.docs.pages
 """
 
 
+ENVIRONMENT = {
+    "DETENT_APP": "Application that commands import, as `MODULE:APP`. `--app` takes precedence.",
+    "DETENT_DEBUG": "`1` adds the traceback to errors of commands and of workers whose application cannot be imported.",
+    "DETENT_JOB_ID": "Set for the command of a `shell` task: the id of its job.",
+    "DETENT_ATTEMPT": "Set for the command of a `shell` task: the number of the attempt.",
+    "DETENT_EFFECT_KEY": "Set for the command of a `shell` task: the effect key of its job.",
+    "DETENT_TEST_DATABASE_URL": "PostgreSQL server for `pytest --detent-database postgresql` and for the tests of this "
+    "repository. Default: they start one.",
+    "NOTIFY_SOCKET": "Set by systemd: a worker reports there that it is ready, alive and stopping.",
+    "NO_COLOR": "If it is set, commands print no colours.",
+}
+"""Environment variables that are no settings."""
+
+_ENVIRONMENT_HEAD = """
+## Other environment variables
+
+| variable | meaning |
+|---|---|
+"""
+
+
 def errors_page() -> str:
     """Return the tree, then each class with its fields and codes."""
     tree = (errors.__doc__ or "").split("\n\n")[1]
@@ -64,7 +85,8 @@ def settings_page() -> str:
     page = _SETTINGS_HEAD
     for one in fields(Settings):
         page += f"| `{one.name}` | {_default(one.default)} | {_range(one.metadata)} | {one.metadata['means']} |\n"
-    return page
+    lines = (f"| `{name}` | {meaning} |\n" for name, meaning in ENVIRONMENT.items())
+    return f"{page}{_ENVIRONMENT_HEAD}{''.join(lines)}"
 
 
 def _default(value: object) -> str:

@@ -14,10 +14,14 @@ import detent
 from detent import errors
 from detent.declare.settings import Settings
 from detent.store.invariants import load
-from tests.docs.pages import PAGES, ROOT
+from tests.docs.pages import ENVIRONMENT, PAGES, ROOT
 from tests.docs.python_page import GROUPS, TWINS, members, nouns
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DetentError)]
+
+
+FOREIGN = {"PATH", "TERM"}
+"""Variables of the system, which mean what they always mean."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -44,6 +48,17 @@ def test_every_setting_is_on_the_page() -> None:
     page = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
     for one in fields(Settings):
         assert f"| `{one.name}` |" in page
+
+
+def test_every_environment_variable_is_on_the_page() -> None:
+    """Each name that the code reads, or sets for a command, is a setting or has a line of its own."""
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    read = set(re.findall(r"environ(?:\.get|\.pop)?[\[(]\s*\"(\w+)\"", code)) | set(
+        re.findall(r"\"(DETENT_[A-Z_]*[A-Z])\"", code)
+    )
+    of_settings = {f"DETENT_{one.name.upper()}" for one in fields(Settings)}
+    assert read - of_settings - set(ENVIRONMENT) - FOREIGN == set()
+    assert [name for name in ENVIRONMENT if f'"{name}"' not in code] == []
 
 
 @pytest.mark.parametrize("kind", ["postgres", "sqlite"])

@@ -62,7 +62,7 @@ def start(app: Detent, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def started(*options: str, **more: str) -> subprocess.Popen[bytes]:
-            command = ["bash", WORKER, *options, "shop.render", "bash", "-c", COMMAND]
+            command: list[str | Path] = ["bash", WORKER, *options, "shop.render", "bash", "-c", COMMAND]
             return stack.enter_context(running(command, environment | more))
 
         yield started
