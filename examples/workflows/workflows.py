@@ -16,6 +16,7 @@ from detent import (
     AsyncWorkflowContext,
     Context,
     Detent,
+    Fatal,
     Limit,
     Retry,
     Step,
@@ -145,7 +146,7 @@ async def use_tool(name: str, turn: int) -> str:
     return f"{name}{turn}"
 
 
-@app.workflow(name="agent", retry=Retry(0), limit=Limit(concurrency=5))
+@app.workflow(name="agent", retry=Retry(3, base=0.1, cap=0.2), limit=Limit(concurrency=5))
 async def agent(ctx: AsyncWorkflowContext, task: str) -> str:
     """Think and act in turns. A crash repeats no turn that is on record."""
     log: list[str] = []
@@ -162,11 +163,11 @@ async def agent(ctx: AsyncWorkflowContext, task: str) -> str:
 # -- thumbnails: many children, one wake-up --------------------------------------------------------------------
 
 
-@app.task(name="render", retry=Retry(0))
+@app.task(name="render", retry=Retry(3, base=0.1, cap=0.2))
 async def render(ctx: Context, photo: int) -> int:
     """Render one photo; a few are damaged."""
     if photo % 40 == 39:
-        raise ValueError(f"photo {photo} is damaged")
+        raise Fatal(f"photo {photo} is damaged")  # no further attempt will help
     return photo
 
 

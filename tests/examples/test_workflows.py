@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from detent.testing.harness import Harness
 from tests.deadlines import scaled
 
 WORKFLOWS = Path(__file__).parents[2] / "examples" / "workflows"
@@ -38,3 +40,17 @@ def test_the_whole_story(tmp_path: Path) -> None:
     ):
         assert told in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_agent_goes_on_after_a_lease_that_expired(
+    detent: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine so busy that a lease expired, the only attempt was used up, and `make demo` failed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(WORKFLOWS))
+    example = importlib.import_module("workflows")
+    detent.use(example.app)
+    job = example.agent.enqueue("tea")
+    detent.crash(job, at="started")
+    detent.work(skip=True)
+    assert job.refresh().result == "tea: a0, b0"
