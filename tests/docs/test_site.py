@@ -15,6 +15,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import pytest
 
 from docs.build_site import ROOT
+from docs.sequence_drawing import sequence_svg
 
 SOURCES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "use": "href"}
 """Attributes whose address a browser loads by itself. Those of `link` depend on its `rel`."""
@@ -85,6 +86,16 @@ def test_lifecycles_are_pictures(site: Path) -> None:
     page = (site / "docs" / "lifecycles.html").read_text(encoding="utf-8")
     assert "images/lifecycle-job.svg" in page
     assert "stateDiagram" not in page
+
+
+def test_a_sequence_of_events_is_a_picture(site: Path) -> None:
+    page = (site / "docs" / "concepts.html").read_text(encoding="utf-8")
+    assert "images/concepts-1.svg" in page
+    assert "sequenceDiagram" not in page
+    picture = (site / "docs" / "images" / "concepts-1.svg").read_text(encoding="utf-8")
+    assert "COMMIT" in picture
+    with pytest.raises(ValueError, match="'loop Every minute' is neither a message nor a note"):
+        sequence_svg("sequenceDiagram\nparticipant A as One\nloop Every minute")
 
 
 def test_every_page_is_in_the_menu_once() -> None:

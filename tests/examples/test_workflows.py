@@ -19,6 +19,7 @@ SECONDS_MAX = scaled(300)
 
 @pytest.mark.timeout(SECONDS_MAX + 60)
 def test_the_whole_story(tmp_path: Path) -> None:
+    """D1, D2: steps, waits, signals and two hundred children across a crash, without a worker in between."""
     done = subprocess.run(
         [sys.executable, WORKFLOWS / "demo.py"],
         cwd=tmp_path,

@@ -69,7 +69,7 @@ def test_the_page_counts_without_gaps_and_knows_three_states() -> None:
         numbers.setdefault(name[0], []).append(int(name[1:]))
     assert "".join(numbers) == LETTERS
     assert all(found == list(range(1, len(found) + 1)) for found in numbers.values())
-    assert set(REQUIREMENTS.values()) == set(STATES)
+    assert set(REQUIREMENTS.values()) <= set(STATES)
 
 
 @pytest.mark.parametrize("name", [name for name, state in REQUIREMENTS.items() if state != "planned"])
