@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from detent.cli.session import Session
 from tests.docs.test_blocks import ROOT
 
 DEPLOY = ROOT / "docs" / "deploy"
+PAGES_OF_DOCS = sorted((ROOT / "docs").glob("*.md"))
+CONFIGURATION = re.compile(r"^```(yaml|ini|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UNITS = sorted(DEPLOY.glob("*.service"))
 KEDA = yaml.safe_load((ROOT / "docs/monitoring/keda-scaledobject.yml").read_text(encoding="utf-8"))
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((DEPLOY / "kubernetes.yml").read_text(encoding="utf-8")))
@@ -118,3 +122,23 @@ def test_the_probe_of_a_worker_is_a_command() -> None:
     assert line == 'detent doctor --worker "$POD_NAME"'
     assert "$(POD_NAME)" in worker["args"]
     assert "liveness" not in " ".join(worker)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES_OF_DOCS if CONFIGURATION.search(page.read_text("utf-8"))],
+    ids=lambda page: page.name,
+)
+def test_configuration_in_pages_can_be_parsed(page: Path) -> None:
+    for language, text in CONFIGURATION.findall(page.read_text(encoding="utf-8")):
+        match language:
+            case "yaml":
+                assert yaml.safe_load(text)
+            case "json":
+                assert json.loads(text)
+            case "toml":
+                assert tomllib.loads(text)
+            case _:
+                parsed = configparser.ConfigParser(interpolation=None)
+                parsed.read_string(text)
+                assert parsed.sections()
