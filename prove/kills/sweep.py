@@ -196,8 +196,9 @@ def _count(harness: Harness, deed: Deed) -> int:
 
 def _count_recovery(harness: Harness, deed: Deed) -> int:
     """Return how many statements those have who go on after a process that died in the middle."""
+    middle = max(1, _count(harness, deed) // 2)
     subject = deed.prepare(harness)
-    killed_at(max(1, _count(harness, deed) // 2), lambda: deed.act(harness, subject), after=True)
+    killed_at(middle, lambda: deed.act(harness, subject), after=True)
     harness.clock.advance(deed.pause)
     count = statements_of(lambda: deed.recover(harness, subject))
     settle(harness, deed, subject)
