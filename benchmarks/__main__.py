@@ -4,6 +4,7 @@ contest [--quick] [--rounds N] [--works A,B] [--only NAME,…] [--to FILE]   Det
 report FILE                    put the results of a contest into docs/performance.md and its plot
 parts [--quick] [NAME …]       single parts against the same without them: guards, life, writer, greedy, anatomy
 big [--finished N] [--pending N]   a drain beside millions of finished jobs, against an empty database
+move [--jobs N]                a move of a million jobs from SQLite to PostgreSQL that is killed half-way (docs/move.md)
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import parts
+from benchmarks import move, parts
 from benchmarks.contest.contender import CONTENDERS
 from benchmarks.contest.programme import BRIEF, GROUPS, USUAL, WORKS
 from benchmarks.contest.results import Results
@@ -42,6 +43,9 @@ def main(arguments: Sequence[str]) -> int:
             _measured(size, works=["filled"], names=["Detent"], to=options.to)
         case "report":
             publish(Results.of([Results.read(file) for file in options.files]))
+        case "move":
+            with places() as found:
+                move.run(found, options.jobs)
         case "parts":
             parts.run(options.names, quick=options.quick)
     say(f"\n{time.monotonic() - began:.0f} s")
@@ -93,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--finished", type=int, default=WHOLE.finished)
     one.add_argument("--pending", type=int, default=WHOLE.pending)
     one.add_argument("--to", type=Path, help="keep the results in this file")
+    one = commands.add_parser("move", help="a move of many jobs from SQLite to PostgreSQL that is killed half-way")
+    one.add_argument("--jobs", type=int, default=1_000_000)
     one = commands.add_parser("report", help="put results into docs/performance.md and its plot")
     one.add_argument("files", type=Path, nargs="+")
     one = commands.add_parser("parts", help="single parts against the same without them")

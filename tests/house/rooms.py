@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("declare",),
     ("views",),
+    ("archive",),
     ("telemetry",),
     ("client",),
     ("batch", "pipeline", "workflow", "ops", "schedule", "limits", "alerts"),

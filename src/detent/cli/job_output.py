@@ -119,11 +119,12 @@ def show_job(
     executions: Sequence[ExecutionRow],
     transitions: Sequence[TransitionRow],
     parked: Mapping[int, str],
+    **more: Sequence[msgspec.Struct],
 ) -> None:
-    """Print one job with its attempts and its transitions."""
+    """Print one job with its attempts and its transitions; as JSON, also with the other lists that are given."""
     found = details[0] if details else None
     if session.json:
-        history = output.lists(executions=executions, transitions=transitions)
+        history = output.lists(executions=executions, transitions=transitions, **more)
         output.print_json(job_object(row, **_details_object(found), parked_for=parked.get(row.id), **history))
         return
     output.print_fields(

@@ -20,6 +20,8 @@ __all__ = ["COMMANDS", "main", "root"]
 
 COMMANDS = {
     "alerts": "alerts",
+    "archive": "archive",
+    "backup": "backup",
     "dead": "dead",
     "demo": "demo",
     "dev": "dev",

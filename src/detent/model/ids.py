@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from detent.errors import InvalidInput
 from detent.model import fork_count
 
-__all__ = ["Ids", "Random", "ReservedIds", "SeededIds", "new_move_id", "new_token"]
+__all__ = ["Ids", "Random", "ReservedIds", "SeededIds", "new_file_token", "new_move_id", "new_token"]
 
 Random = random.Random
 """A source of random numbers that are the same for the same seed."""
@@ -153,3 +153,10 @@ class SeededIds:
 def _check_count(count: int) -> None:
     if count < 0:
         raise InvalidInput("count", str(count), "zero or more")
+
+
+def new_file_token() -> str:
+    """Return a part of a file's name that no other file has."""
+    import secrets  # not loaded into every worker
+
+    return secrets.token_hex(6)

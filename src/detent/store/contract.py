@@ -241,6 +241,15 @@ class Store(Verbs, Protocol):
         """Return what a move of the whole database does to it."""
         ...
 
+    def back_up(
+        self, target: str, *, force: bool = False, watch: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> list[Violation]:
+        """Copy the database into a new file while it is in use, and verify the copy. If there are violations, nothing
+        is left, except with `force`; return them. `watch` is called with the pages copied, and how many there are.
+
+        `InvalidInput` if the target exists, `WrongPlace` if the database is not a file."""
+        ...
+
     def install_roles(self) -> None:
         """Create the group roles, and grant each its verbs and nothing else. `WrongPlace` if the database has none."""
         ...

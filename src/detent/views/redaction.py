@@ -8,14 +8,14 @@ a secret value stands verbatim. What a function tells people, such as an alert, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from detent.model.clock import Clock
 from detent.model.copy_records import FORKED_FROM
 from detent.model.records import JobRow
-from detent.store.contract import Verbs
+from detent.model.service_records import TaskSecrets
 
 __all__ = ["REDACTED", "Redactor", "redact_told"]
 
@@ -30,12 +30,20 @@ _JSON_TEXT = frozenset({"payload", "metadata", "result", "progress", "status", "
 Path = tuple[str, ...]
 
 
+class SecretSource(Protocol):
+    """What knows the secret fields of tasks, and what steps of a workflow may have seen: a store, for instance."""
+
+    def task_secrets_list(self) -> list[TaskSecrets]: ...
+
+    def workflow_arguments(self, job_id: int) -> list[str]: ...
+
+
 class Redactor:
     """Redacts jobs and what belongs to them. Knows the secret fields of the tasks that the application declares, and
     of those that other programs have recorded."""
 
     def __init__(
-        self, store: Callable[[], Verbs], clock: Clock, declared: Callable[[], Mapping[str, Iterable[str]]]
+        self, store: Callable[[], SecretSource], clock: Clock, declared: Callable[[], Mapping[str, Iterable[str]]]
     ) -> None:
         self._store = store
         self._clock = clock

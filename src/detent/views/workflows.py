@@ -17,7 +17,7 @@ from detent.store.workflows.copy_rules import repeated_steps
 from detent.store.workflows.rules import UNREAD_MAX
 from detent.views.redaction import REDACTED
 
-__all__ = ["steps_of", "steps_since", "tree_of", "unread_signals", "workflow_of", "workflows_of"]
+__all__ = ["shown_step", "steps_of", "steps_since", "tree_of", "unread_signals", "workflow_of", "workflows_of"]
 
 _PAGE = 1000
 NODES_MAX = 1000
@@ -86,7 +86,7 @@ def steps_of(verbs: Verbs, job_id: int, *, at: datetime | None = None, generatio
     after: str | None = None
     while True:
         page = verbs.step_list(job_id, generation=generation, at=at, after=after, limit=_PAGE)
-        rows += map(_shown, page.rows)
+        rows += map(shown_step, page.rows)
         after = page.next
         if after is None:
             return sorted(rows, key=lambda row: row.seq)
@@ -101,7 +101,8 @@ def steps_since(rows: list[StepRow], path: str) -> list[StepRow]:
     return found
 
 
-def _shown(row: StepRow) -> StepRow:
+def shown_step(row: StepRow) -> StepRow:
+    """Return a step as it may be shown: without its value if that is secret."""
     if row.secret:
         hidden = f'"{REDACTED}"'
         return replace(row, value=row.value and hidden, error=row.error and REDACTED, fingerprint=None)

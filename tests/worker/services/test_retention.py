@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from detent.archive.file import find_files, read_lines
+from detent.archive.writer import Archive
 from detent.errors import DatabaseBusy, DatabaseUnreachable
 from detent.model.records import Enqueued, Finished
 from detent.model.service_records import TaskTimes
@@ -19,7 +20,6 @@ from detent.store.contract import Store, Verbs
 from detent.store.jobs.filters import JobFilter
 from detent.store.open import open_store
 from detent.testing.stores import StoreClock
-from detent.worker.services.archive import Archive
 from detent.worker.services.retention import Keep, Retention
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, event, finish, new_job, quarantined, state, succeeded
 
@@ -130,15 +130,15 @@ class TestArchive:
     def lines(self, directory: Path) -> list[dict[str, Any]]:
         return [
             json.loads(line)
-            for path in sorted(directory.iterdir())
-            for line in gzip.decompress(path.read_bytes()).splitlines()
+            for path in find_files(directory)
+            for line in read_lines(path)
         ]
 
     def test_jobs_are_written_with_all_their_records(self, store: Store, clock: StoreClock, place: Path) -> None:
         """J16: one line for each, as the command line shows them; afterwards they are gone."""
         done, dead = self.old_jobs(store, clock)
         spared = succeeded(store)
-        retention = Retention(store, Keep(7, 30), portion=1, archive=Archive(str(place), 5))
+        retention = Retention(store, Keep(7, 30), portion=1, archive=Archive(place))
         for second in range(3):
             retention.run(float(second))
         assert store.job_get([done, dead]) == [None, None]
@@ -151,7 +151,7 @@ class TestArchive:
         assert [one["outcome"] for one in line["executions"]] == ["done"]
         assert [one["message"] for one in line["events"]] == ["line 0", "line 1", "line 2"]
         assert [one["to_state"] for one in line["transitions"]] == ["pending", "running", "succeeded"]
-        assert [path.name for path in place.iterdir()] == [f"jobs-{clock.now():%Y-%m-%d}-5.jsonl.gz"]
+        assert {path.parent for path in find_files(place)} == {place / f"{clock.now():%Y-%m-%d}"}
 
     def test_what_was_not_deleted_after_it_was_written_is_written_again(
         self, store: Store, clock: StoreClock, place: Path
@@ -160,13 +160,13 @@ class TestArchive:
         done, _ = self.old_jobs(store, clock)
 
         def interrupted(verbs: Verbs) -> None:
-            Archive(str(place), 5).write(verbs, [done], clock.now())
+            Archive(place).write(verbs, [done], clock.now())
             raise DatabaseBusy("it", "died")
 
         with pytest.raises(DatabaseBusy):
             store.together(interrupted)
         assert store.job_get([done]) != [None]
-        Retention(store, Keep(7, 30), archive=Archive(str(place), 6)).run(0.0)
+        Retention(store, Keep(7, 30), archive=Archive(place)).run(0.0)
         found = [line["job"]["id"] for line in self.lines(place)]
         assert found.count(str(done)) == 2
 
@@ -176,7 +176,7 @@ class TestArchive:
         """J16: it is said once an hour, and tried again in the next; what was written in vain is taken back."""
         done, dead = self.old_jobs(store, clock)
         directory = tmp_path / "there"
-        retention = Retention(store, Keep(7, 30), archive=Archive(str(directory), 5))
+        retention = Retention(store, Keep(7, 30), archive=Archive(directory))
         retention.run(0.0)
         assert None not in store.job_get([done, dead])
         said = caplog.text
@@ -190,5 +190,5 @@ class TestArchive:
         before = self.lines(directory)
 
         with closing(open_store(f"sqlite:///{tmp_path}/nowhere.db")) as gone, pytest.raises(DatabaseUnreachable):
-            Archive(str(directory), 5).write(gone, [1], clock.now())
+            Archive(directory).write(gone, [1], clock.now())
         assert self.lines(directory) == before

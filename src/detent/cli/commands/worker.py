@@ -237,9 +237,9 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
     from detent.alerts.sink_options import sink_options
+    from detent.archive.writer import check_directory
     from detent.model.clock import SystemClock
     from detent.worker.database_wait import wait_for_database
-    from detent.worker.services.archive import check_directory
     from detent.worker.supervisor.assignment import Assignment, become_supervisor
 
     with session.open_or_create() as found:

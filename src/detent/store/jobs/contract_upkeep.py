@@ -190,8 +190,9 @@ class JobUpkeepVerbs(Protocol):
         ...
 
     @verb("worker")
-    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
-        """Delete those of these jobs that `job_prune` would delete; return how many. The horizon is recorded."""
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str, reason: str | None = None) -> int:
+        """Delete those of these jobs that `job_prune` would delete; return how many. The horizon is recorded. With a
+        reason, a line of the record of the entity (`database`, `retention`) says who deleted how many jobs, and why."""
         ...
 
     @verb("worker")

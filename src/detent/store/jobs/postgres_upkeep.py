@@ -55,7 +55,7 @@ _PRUNABLE = """
 SELECT next_at, next_id, ids
   FROM detent.job_prunable_v1(%s::timestamptz, %s::timestamptz, %s::bigint, %s::integer, %s::text[])
 """
-_DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text)"
+_DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text, %s::text)"
 _DROP_RESULTS = "SELECT next_at, next_id, results FROM detent.result_drop_v1(%s::timestamptz, %s::bigint, %s::integer)"
 _FORGET = "SELECT keys, next_tenant, next_key FROM detent.key_forget_v1(%s::text, %s::text, %s::integer)"
 _IDENTITY = ", ".join(IdentityRow.__struct_fields__)
@@ -199,8 +199,8 @@ def _next(row: Row) -> JobPlace | None:
     return None if row[1] is None else JobPlace(utc(row[0]), row[1])
 
 
-def job_drop(ids: Sequence[int], before: datetime, actor: str) -> Statement[int]:
-    params = (numbers(ids), moment(before, field="before"), actor)
+def job_drop(ids: Sequence[int], before: datetime, actor: str, reason: str | None) -> Statement[int]:
+    params = (numbers(ids), moment(before, field="before"), actor, reason)
     return Statement(_DROP_JOBS, params, lambda rows: int(rows[0][0]))
 
 
@@ -263,6 +263,6 @@ class PostgresUpkeep(VerbBase):
         if items:
             self._session.run(task_times_put(items))
 
-    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str, reason: str | None = None) -> int:
         """Record no horizon if there are no jobs."""
-        return self._session.run(job_drop(ids, before, actor)) if ids else 0
+        return self._session.run(job_drop(ids, before, actor, reason)) if ids else 0

@@ -107,6 +107,10 @@ DELETE FROM detent_job_span
     WHERE j.id BETWEEN detent_job_span.first_id AND detent_job_span.last_id
       AND +j.created_at = detent_job_span.created_at)
 """
+_LOG_DROP = """
+INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+VALUES ('database', 'retention', 'kept', 'deleted', 'drop', ?, ?, json_object('jobs', ?), ?)
+"""
 _LOOK_RESULTS = _CREATED_BEFORE.format(
     columns="""
        coalesce(j.state = 'succeeded' AND j.result IS NOT NULL AND j.finished_at + 1000000 * (
@@ -150,13 +154,15 @@ class SqliteRetention(SqliteCounts, SqliteFold):
         looked = self._db.rows(_LOOK, _portion(to_micros(before, field="before"), after, limit))
         return Prunable(tuple(sorted(_old(looked, states))), _next(looked, limit))
 
-    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str, reason: str | None = None) -> int:
         if not ids:
             return 0
         horizon = to_micros(before, field="before")
         self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
         old = [row[0] for row in self._db.rows(_OLD_OF, (ids_json(ids), horizon))]
         self._go(old)
+        if old and reason is not None:
+            self._db.change(_LOG_DROP, (actor, reason, len(old), self._now()))
         return len(old)
 
     def _go(self, ids: list[int]) -> None:

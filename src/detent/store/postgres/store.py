@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from detent.errors import DatabaseError, DetentError, SchemaMissing
+from detent.errors import DatabaseError, DetentError, SchemaMissing, WrongPlace
 from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import Clock, SystemClock
 from detent.model.database_facts import Facts, LogGrowth, Space
@@ -182,6 +182,12 @@ class PostgresStore(PostgresVerbs):
         from detent.store.move.postgres_database import MovablePostgres
 
         return MovablePostgres(self._pool, self._name, self._clock)
+
+    def back_up(
+        self, target: str, *, force: bool = False, watch: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> list[Violation]:
+        """Raises `WrongPlace`: the server has its own tools."""
+        raise WrongPlace("back_up", "on PostgreSQL", "use pg_dump or pg_basebackup (docs/backup.md)")
 
     def install_roles(self) -> None:
         """Create the group roles, with the rights of the catalogue. The caller needs CREATEROLE."""

@@ -148,6 +148,26 @@ class SqliteStore(EachAlone):
 
         return MovableSqlite(self._file, self._clock)
 
+    def back_up(
+        self, target: str, *, force: bool = False, watch: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> list[Violation]:
+        """On one snapshot, which does not block writers. Until it ends, the write-ahead log is not shortened."""
+        from detent.store.sqlite.backup import back_up
+
+        if self._file.in_memory:
+            raise WrongPlace("back_up", "on a database in memory", "use a file")
+
+        def check(path: str) -> list[Violation]:
+            copy = SqliteStore(path, clock=self._clock)
+            try:
+                return copy.verify()
+            finally:
+                copy.close()
+
+        with self._file.reading() as connection, self._long_reads.register(connection):
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the snapshot begins here
+            return back_up(connection, target, check, force=force, watch=watch)
+
     def install_roles(self) -> None:
         """Raises `WrongPlace`: a file has no roles."""
         raise WrongPlace("install_roles", "on SQLite", "who may read and write the file is its file system's to say")

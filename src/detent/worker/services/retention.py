@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from detent.archive.writer import PORTION as ARCHIVED
+from detent.archive.writer import Archive
 from detent.lifecycle.library import JOB
 from detent.model.records import BadRow, JobPlace
 from detent.model.service_records import Agenda
-from detent.store.contract import Store, Verbs
+from detent.store.contract import Store
 from detent.store.row_errors import cause_of, is_of_one_row
-from detent.worker.services.archive import Archive
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
@@ -23,8 +24,6 @@ __all__ = ["Keep", "Retention"]
 log = logging.getLogger("detent.worker")
 
 _PORTION = 1000
-_ARCHIVED = 100
-"""Jobs in a portion that is archived. Small, because on SQLite no other connection can write meanwhile."""
 _PORTIONS_MAX = 5
 _FIRST = JobPlace(datetime.min.replace(tzinfo=UTC), 0)
 """The place before all jobs."""
@@ -72,7 +71,7 @@ class Retention:
 
     def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
         self._store = store
-        self._portion = self._portion_max = portion or (_PORTION if archive is None else _ARCHIVED)
+        self._portion = self._portion_max = portion or (_PORTION if archive is None else ARCHIVED)
         self._isolation = DamageIsolation("retention", store)
         self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))
@@ -158,20 +157,10 @@ class Retention:
         return walks
 
     def _prune(self, before: datetime, states: Sequence[str], after: JobPlace) -> JobPlace | None:
-        if self._archive is None:
+        if (archive := self._archive) is None:
             return self._store.job_prune(before, after, self._portion, "retention", states).next
-        return self._store.together(lambda verbs: self._archive_and_drop(verbs, before, states, after))
-
-    def _archive_and_drop(
-        self, verbs: Verbs, before: datetime, states: Sequence[str], after: JobPlace
-    ) -> JobPlace | None:
-        """Archive and delete in one transaction, so that exactly the archived jobs are deleted."""
-        assert self._archive is not None
-        old = verbs.job_prunable(before, after, self._portion, states)
-        if old.ids:
-            self._archive.write(verbs, old.ids, verbs.now())
-            verbs.job_drop(old.ids, before, "retention")
-        return old.next
+        limit, drop = self._portion, ("retention", None)
+        return self._store.together(lambda verbs: archive.portion(verbs, before, after, limit, states, drop=drop)).next
 
     def _prune_runs(self, hour: datetime, after_id: int) -> int | None:
         """Delete pipeline runs that ended long ago; their staged data is deleted sooner."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from detent.alerts.sink_options import SinkOptions
+from detent.archive.writer import Archive
 from detent.errors import DatabaseError, DatabaseUnreachable, SchemaMissing
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
@@ -25,7 +26,6 @@ from detent.store.row_errors import cause_of, is_damage
 from detent.worker.log_limit import DAMAGE
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
-from detent.worker.services.archive import Archive
 from detent.worker.services.breakers import Breakers
 from detent.worker.services.counts import Counts
 from detent.worker.services.due_jobs import build_expire_service, build_promote_service, build_wake_service
@@ -78,7 +78,7 @@ class ServiceSet:
         """Set while there may be failed jobs for which the application's hooks were not called."""
         activity = self.heartbeat.activity
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, activity=activity)
-        archive = Archive(options.archive, worker_id) if options.archive else None
+        archive = Archive(options.archive) if options.archive else None
         keep = Keep(
             options.keep_succeeded,
             options.keep_others,

@@ -53,11 +53,13 @@ BEGIN
 END $$;
 
 -- job_drop: delete these finished jobs with all their records.
--- takes:   the jobs, the horizon that they must be past, who
+-- takes:   the jobs, the horizon that they must be past, who; why (null: no line in the record)
 -- gives:   how many went
 -- locks:   the jobs that go; whatever others hold stays for a later pass
 -- refuses: nothing; what may not go stays
-CREATE OR REPLACE FUNCTION detent.job_drop_v1(p_ids bigint[], p_before timestamptz, p_actor text) RETURNS integer
+CREATE OR REPLACE FUNCTION detent.job_drop_v1(
+  p_ids bigint[], p_before timestamptz, p_actor text, p_reason text DEFAULT NULL
+) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -69,6 +71,11 @@ BEGIN
     SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.id, j.finished_at, j.run_id, j.parent_id, p_before) AND j.finished_at >= j.created_at
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
+  IF cardinality(old) > 0 AND p_reason IS NOT NULL THEN
+    INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+      VALUES ('database', 'retention', 'kept', 'deleted', 'drop', p_actor, p_reason,
+              '{"jobs":' || cardinality(old) || '}', detent.clock());
+  END IF;
   RETURN cardinality(old);
 END $$;
 
