@@ -144,7 +144,7 @@ def _compare(source: Store, target: Store, drawn: Sequence[int], jobs: int) -> N
     say(f"{jobs:,} jobs are in both, with equal counts; {len(drawn):,} whole records drawn by chance are equal")
 
 
-def _counts(store: Store) -> dict[tuple[str, str, str], int]:
+def _counts(store: Store) -> dict[tuple[str | None, str, str], int]:
     return {(one.tenant, one.queue, one.state): one.jobs for one in store.counts()}
 
 

@@ -30,7 +30,8 @@ _TESTS = Path(__file__).parent
 _FOR_PROCESSES = ("benchmarks", "cli", "console", "demo", "docs", "examples", "faults", "mutants", "processes")
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
-    *("acceptance", "alerts", "app", "archive", "batch", "cli", "client", "docs", "examples", "http", "ops", "pipeline"),
+    *("acceptance", "alerts", "app", "archive", "batch", "cli", "client", "docs", "examples", "http"),
+    *("ops", "pipeline"),
     *("processes", "schedule", "store/invariants", "testing", "views", "worker"),
 )
 """Folders of tests above the store. tests/contract and tests/twin prove that both databases behave alike, so an

@@ -15,8 +15,8 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -86,7 +86,9 @@ def write_file(
         partial.unlink(missing_ok=True)
 
 
-def _write_all(raw: BinaryIO, identity: str, now: datetime, jobs: Iterable[tuple[JobRow, Iterator[bytes]]]) -> bool:
+def _write_all(
+    raw: BufferedRandom, identity: str, now: datetime, jobs: Iterable[tuple[JobRow, Iterator[bytes]]]
+) -> bool:
     raw.write(bytes(_HEADER_BYTES))
     ids: list[int] = []
     first = last = None
@@ -120,7 +122,7 @@ def _write_all(raw: BinaryIO, identity: str, now: datetime, jobs: Iterable[tuple
     return True
 
 
-def _digest(raw: BinaryIO) -> str:
+def _digest(raw: BufferedRandom | BufferedReader) -> str:
     raw.seek(_HEADER_BYTES)
     return hashlib.file_digest(raw, "sha256").hexdigest()
 
@@ -150,14 +152,14 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield from body
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
         raise Unreadable(f"{path} cannot be opened: {error.strerror}") from None
 
 
-def _checked(raw: BinaryIO, path: Path, *, whole: bool) -> Header:
+def _checked(raw: BufferedReader, path: Path, *, whole: bool) -> Header:
     try:
         header = msgspec.json.decode(gzip.decompress(raw.read(_HEADER_BYTES)), type=Header)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError):

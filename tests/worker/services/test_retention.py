@@ -128,11 +128,7 @@ class TestArchive:
         return done, dead
 
     def lines(self, directory: Path) -> list[dict[str, Any]]:
-        return [
-            json.loads(line)
-            for path in find_files(directory)
-            for line in read_lines(path)
-        ]
+        return [json.loads(line) for path in find_files(directory) for line in read_lines(path)]
 
     def test_jobs_are_written_with_all_their_records(self, store: Store, clock: StoreClock, place: Path) -> None:
         """J16: one line for each, as the command line shows them; afterwards they are gone."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +30,8 @@ from detent.cli.session import Session
 from detent.lifecycle.library import JOB
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from detent.app.detent import Detent
     from detent.archive.reader import ArchivedJob, Found
     from detent.archive.run import Report
@@ -43,9 +46,21 @@ archive = Group(
         "detent archive grep /var/lib/shop/archive --tenant acme 'card declined'",
     ),
 )
-directory_argument = click.argument(
-    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
+
+
+def directory_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument DIR: a directory that exists. It is checked when the command runs."""
+
+    @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+    @functools.wraps(function)
+    def call(*arguments: Any, directory: Path, **options: Any) -> Any:
+        if not directory.is_dir():
+            raise CommandFailed(
+                f"{directory} is not a directory; create it, or give the directory of the archive", USAGE
+            )
+        return function(*arguments, directory=directory, **options)
+
+    return call
 
 
 @archive.command()
@@ -127,9 +142,10 @@ def _progress() -> Iterator[Callable[[int], None]]:
 @flag("--check", "Read the files whole, and compare their checksums.")
 @click.pass_obj
 def list_(session: Session, directory: Path, check: bool) -> int:
-    """List the files in DIR: when their jobs ended, and from which database they are.
+    """List the files in DIR.
 
-    Exit code 1 if a file is damaged.
+    Each with the number of its jobs, when they ended, and the identity of their database. Exit code 1 if a file is
+    damaged.
     """
     from detent.archive.file import Unreadable, find_files, read_header
 
@@ -150,7 +166,7 @@ def list_(session: Session, directory: Path, check: bool) -> int:
 
 
 def _field(name: str) -> Callable[[Any], output.Cell]:
-    return lambda row: getattr(row[1], name)  # type: ignore[no-any-return]
+    return lambda row: getattr(row[1], name)
 
 
 @archive.command()
@@ -162,7 +178,7 @@ def _field(name: str) -> Callable[[Any], output.Cell]:
 @limit_option()
 @flag("--lines", "Print the whole record of each job as a line of JSON, without a limit.")
 @click.pass_obj
-def grep(session: Session, directory: Path, limit: int, lines: bool, **chosen: Any) -> int:
+def grep(session: Session, /, directory: Path, limit: int, lines: bool, **chosen: Any) -> int:
     """Search the files in DIR for jobs.
 
     TEXT is looked for in errors and events. Exit code 1 if a file is damaged; the other files are searched.
@@ -244,7 +260,9 @@ def show(session: Session, directory: Path, job_id: int, history: bool, events: 
         elif events:
             output.print_events(("", event) for event in found.events)
         else:
-            more = {"steps": found.steps, "signals": found.signals} if found.steps or found.signals else {}
+            more: dict[str, Sequence[Struct]] = (
+                {"steps": found.steps, "signals": found.signals} if found.steps or found.signals else {}
+            )
             show_job(
                 session,
                 found.job,

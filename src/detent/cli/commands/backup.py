@@ -30,10 +30,10 @@ _NAMED_MAX = 5
 @flag("--force", "Keep the copy even if `verify` finds violations in it.")
 @with_app
 def backup(session: Session, app: Detent, target: str, force: bool) -> int:
-    """Copy a SQLite database into the new file TO, while workers use it.
+    """Copy a SQLite database that is in use.
 
-    The copy is consistent: it has everything that was committed when the copy began. It is synced and checked as
-    `detent verify` does, and gets its name only then. A file that exists is never replaced.
+    TO is a new file. The copy is consistent: it has everything that was committed when the copy began. It is synced and
+    checked as `detent verify` does, and gets its name only then. A file that exists is never replaced.
 
     Run `detent identities renew` on a copy before you work with it. PostgreSQL has its own tools: pg_dump and
     pg_basebackup.
