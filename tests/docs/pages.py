@@ -10,6 +10,7 @@ from detent import errors
 from detent.declare.settings import Settings
 from tests.docs.alerts_page import alerts_page
 from tests.docs.cli_page import cli_page
+from tests.docs.error_advice import ADVICE
 from tests.docs.http_page import http_page
 from tests.docs.metrics_page import metrics_page
 from tests.docs.python_page import python_page
@@ -72,11 +73,20 @@ def errors_page() -> str:
     """Return the tree, then each class with its fields and codes."""
     tree = (errors.__doc__ or "").split("\n\n")[1]
     parts = [_ERRORS_HEAD, "```", *(line.removeprefix("    ") for line in tree.splitlines()), "```", ""]
-    parts += ["| error | fields | SQLSTATE | HTTP | exit | meaning |", "|---|---|---|---|---|---|"]
+    parts += ["| error | fields | SQLSTATE | HTTP | exit | meaning | what to do |", "|---|---|---|---|---|---|---|"]
     for kind, codes in errors.TABLE.items():
         names = ", ".join(f"`{one.name}`" for one in fields(kind)) if is_dataclass(kind) else ""
         meaning = " ".join((kind.__doc__ or "").split())
-        parts.append(f"| `{kind.__name__}` | {names} | {codes.sqlstate} | {codes.http} | {codes.exit} | {meaning} |")
+        cells = (
+            f"`{kind.__name__}`",
+            names,
+            codes.sqlstate,
+            codes.http,
+            codes.exit,
+            meaning,
+            ADVICE.get(kind.__name__, ""),
+        )
+        parts.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(parts) + "\n"
 
 

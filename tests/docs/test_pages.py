@@ -14,6 +14,7 @@ import detent
 from detent import errors
 from detent.declare.settings import Settings
 from detent.store.invariants import load
+from tests.docs.error_advice import ADVICE
 from tests.docs.pages import ENVIRONMENT, PAGES, ROOT
 from tests.docs.python_page import GROUPS, TWINS, members, nouns
 
@@ -37,6 +38,10 @@ def test_every_error_is_on_the_page_in_the_table_and_in_the_tree(kind: type[erro
     assert kind.__name__ in errors.__all__
     assert any(line.strip("│├└─ ").split()[0] == kind.__name__ for line in page.splitlines() if line.strip("│├└─ "))
     assert kind.__doc__
+
+
+def test_advice_is_about_errors_that_exist() -> None:
+    assert set(ADVICE) <= {kind.__name__ for kind in CLASSES}
 
 
 def test_no_two_errors_share_a_sqlstate() -> None:
