@@ -20,7 +20,7 @@ ADVICE = {
     "WrongSignature": "Compare the secret on both sides, and the clocks.",
     "NameTaken": "Choose another name, or revoke the one that has it.",
     "BatchChanged": "Preview a new run.",
-    "PreviewNotReady": "Wait until every target is previewed: `run.wait()`. Retry targets that failed, or apply a selection.",
+    "PreviewNotReady": "Wait until every target is previewed: `run.wait()`. Retry those that failed, or apply others.",
     "DuplicateTarget": "Make `targets()` yield each target once.",
     "RunBusy": "Wait for the action, then repeat the call.",
     "PartOfRun": "Retry the run: `detent runs retry RUN`.",
