@@ -32,15 +32,15 @@ def main(arguments: Sequence[str]) -> int:
     if options.defect is not None:
         return _with_defect(options)
     if options.replay is not None:
-        return _replay(options.replay)
-    return _simulate(options.seed, options.schedules, options.processes)
+        return _replay(options.replay, options.shrink)
+    return _simulate(options)
 
 
-def _simulate(first: int, schedules: int, processes: int) -> int:
-    """Run the schedules of `schedules` seeds in a row. Stops at the first batch with a failure, and tells its story."""
+def _simulate(options: argparse.Namespace) -> int:
+    """Run the schedules of seeds in a row. Stops at the first batch with a failure, and tells its story."""
     began_at = time.monotonic()
     found = Explored()
-    for group in explored(first, schedules, processes):
+    for group in explored(options.seed, options.schedules, options.processes):
         found.add(group)
         if found.failed:
             break
@@ -50,15 +50,15 @@ def _simulate(first: int, schedules: int, processes: int) -> int:
     if found.failed:
         seed, _ = found.failed[0]
         _say(f"seed {seed} failed")
-        return _replay(seed)
+        return _replay(seed, options.shrink)
     return 0
 
 
-def _replay(seed: int) -> int:
+def _replay(seed: int, shrink: float) -> int:
     """Run the schedule of a seed again. If it fails, make it as short as possible and tell its story."""
     from prove.simulation.schedule import shared_simulator
 
-    story = story_of(seed)
+    story = story_of(seed, shrink)
     for line in story:
         _say(line)
     if story:
@@ -72,9 +72,10 @@ def _with_defect(options: argparse.Namespace) -> int:
     """Run the same with a defect in the package. Exit code 0 means that it was found."""
     defect = DEFECTS[options.defect]
     _say(f"defect {defect.name}: {defect.what}")
-    command = [sys.executable, "-m", "prove", "simulate", "--seed", str(options.seed)]
+    command = [sys.executable, "-m", "prove", "simulate", "--seed", str(options.seed), "--shrink", str(options.shrink)]
     command += ["--schedules", str(options.schedules), "--processes", str(options.processes)]
-    with planted(defect) as environment:
+    command += [] if options.replay is None else ["--replay", str(options.replay)]
+    with planted(defect.edits) as environment:
         found = subprocess.run(command, env=environment, check=False).returncode == BROKEN
     _say("found" if found else "NOT FOUND")
     return 0 if found else 1
@@ -93,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--seed", type=int, default=1, help="the first of them")
     one.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     one.add_argument("--replay", type=int, metavar="SEED", help="run this one again and tell its story if it fails")
-    one.add_argument("--defect", choices=sorted(DEFECTS), help="take out a guard: the defect must be found")
+    one.add_argument("--shrink", type=float, default=60.0, metavar="SECONDS", help="time to make a story shorter")
+    simulated = sorted(defect.name for defect in DEFECTS.values() if defect.proof.kind == "simulation")
+    one.add_argument("--defect", choices=simulated, help="plant a defect, which must be found")
     return parser
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
+from prove.defects import DEFECTS
+from prove.defects.trial import FOUND, SURVIVED
 from prove.figure import Budget, Tier
 from prove.figures import FIGURES, figures_named
 from prove.report import publish
@@ -40,6 +42,11 @@ def add_commands(commands: Any, say: Callable[[str], None]) -> None:
     figure.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     figure.add_argument("--to", type=Path, metavar="FILE", required=True)
     figure.set_defaults(call=_figure)
+    trial = commands.add_parser("trial", help="run the proof that must find a defect, which is planted already")
+    trial.add_argument("defect")
+    trial.add_argument("--seed", type=int, default=1)
+    trial.add_argument("--seconds", type=float, required=True)
+    trial.set_defaults(call=lambda options: _trial(options, say))
     report = commands.add_parser("report", help="put the last run of all figures into docs/reliability.md")
     report.add_argument("results", type=Path, nargs="?", default=KEPT, metavar="FILE")
     report.set_defaults(call=lambda options: _report(options, say))
@@ -66,6 +73,12 @@ def _figure(options: argparse.Namespace) -> int:
     seconds = figure.seconds(options.tier) if options.seconds is None else options.seconds
     run_figure(figure, Budget(options.tier, options.seed, seconds, options.processes), options.to)
     return 0
+
+
+def _trial(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    found = DEFECTS[options.defect].proof.find(options.seed, options.seconds)
+    say(found)
+    return FOUND if found else SURVIVED
 
 
 def _report(options: argparse.Namespace, say: Callable[[str], None]) -> int:

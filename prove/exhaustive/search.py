@@ -25,7 +25,6 @@ from prove.reference.rules import SECOND
 __all__ = ["Search"]
 
 _USERS_TABLE = "CREATE TABLE effect (job_id INTEGER NOT NULL, attempt INTEGER NOT NULL)"
-_FOUND_MAX = 3
 _IDS = 1_000
 """More than the moves use."""
 
@@ -69,10 +68,11 @@ class _Subject:
 
 
 class Search:
-    """One walk. It stops at the third fault, and when its time is up."""
+    """One walk. It stops after `found_max` faults, and when its time is up."""
 
-    def __init__(self, bounds: Bounds, budget: Budget) -> None:
+    def __init__(self, bounds: Bounds, budget: Budget, *, found_max: int = 3) -> None:
         self.bounds = bounds
+        self.found_max = found_max
         self.budget = budget
         self.tally = Tally()
         self.random = random.Random(budget.seed)
@@ -116,7 +116,7 @@ class Search:
         ahead = list(moves(record, self.bounds))
         self.random.shuffle(ahead)
         for move in ahead:
-            if self.budget.is_spent or len(self.tally.stories) >= _FOUND_MAX:
+            if self.budget.is_spent or len(self.tally.stories) >= self.found_max:
                 self.is_whole = False
                 return
             self.connection.mark()

@@ -40,8 +40,6 @@ _PAIRS_EACH = 3
 _OFTEN = 50
 """A deed comes once more in each round for so many statements that it has."""
 _SCENE_DEEDS = 60
-_STORIES_MAX = 30
-"""After so many findings it stops: more of them tell nothing new."""
 _LOOKED_AT = 10
 """After one of so many faults the invariants of rows are checked at once, and not only at the end of the scene."""
 
@@ -62,8 +60,10 @@ class Point:
         return f"{text}, then {self.then_fault} at statement {self.then} of the next worker" if self.then else text
 
 
-def sweep(budget: Budget, kind: Kind, deeds: Mapping[str, Deed] = DEEDS, *, most: int = 1_000_000) -> Tally:
-    """Inject until the budget is spent, or at most so often."""
+def sweep(
+    budget: Budget, kind: Kind, deeds: Mapping[str, Deed] = DEEDS, *, most: int = 1_000_000, findings_max: int = 30
+) -> Tally:
+    """Inject until the budget is spent, or at most so often, or until so much was found that more tells nothing new."""
     tally = Tally()
     with Scenes(kind) as scenes:
         chosen = Points(
@@ -74,7 +74,7 @@ def sweep(budget: Budget, kind: Kind, deeds: Mapping[str, Deed] = DEEDS, *, most
             lambda name: _count_recovery(scenes.current, deeds[name]),
         )
         number, broken = 0, False
-        while not budget.is_spent and tally.injected.total() < most and len(tally.stories) < _STORIES_MAX:
+        while not budget.is_spent and tally.injected.total() < most and len(tally.stories) < findings_max:
             point = chosen.next()
             number += 1
             harness = scenes.current

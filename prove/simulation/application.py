@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from detent import Detent, Probed, Retry, WaitTimeout, WorkflowContext
+from detent.errors import AlreadyCommitted, OutcomeUnknown
 from prove.simulation.world import world
 
 __all__ = ["Outside", "build_app", "outside"]
@@ -69,11 +71,22 @@ def build_app() -> Detent:
 
     @app.task(name="commits", retry=retry)
     def commits(ctx: Any, number: int) -> int:
+        def commit() -> None:
+            with ctx.commit() as tx:
+                tx.execute(_INSERT, {"job_id": ctx.job_id, "attempt": ctx.attempt, "what": "commit"})
+                if number % 2:
+                    tx.intend(plain.call(number=number))
+
         _works(ctx.job_id, "before the commit")
-        with ctx.commit() as tx:
-            tx.execute(_INSERT, {"job_id": ctx.job_id, "attempt": ctx.attempt, "what": "commit"})
-            if number % 2:
-                tx.intend(plain.call(number=number))
+        is_forgetful = world().has_faults and world().choices.happens(0.1)
+        try:
+            commit()
+        except OutcomeUnknown:
+            is_forgetful = True
+        if is_forgetful:
+            world().injected["function that commits again"] += 1
+            with suppress(AlreadyCommitted):
+                commit()
         _works(ctx.job_id, "after the commit")
         return number
 

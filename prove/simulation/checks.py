@@ -36,6 +36,10 @@ SELECT f.job_id, f.attempt FROM effect f JOIN detent_job j ON j.id = f.job_id
                     WHERE e.job_id = f.job_id AND e.attempt = f.attempt AND e.committed_at IS NOT NULL)
 """
 """Effects of attempts that are not the one that is on record as committed."""
+_SENT_TWICE = """
+SELECT job_id, name, count(*) FROM detent_workflow_signal WHERE dedupe IS NOT NULL
+ GROUP BY job_id, name, dedupe HAVING count(*) > 1
+"""
 _OF_DEFINITIONS = {"constraints_are_in_place", "definitions_are_in_place", "guards_are_in_place", "storage_is_sound"}
 
 
@@ -140,6 +144,8 @@ class Checks:
         for key, ids in people.keys.items():
             if len(ids) > 1:
                 raise Violated(f"{key} made the jobs {sorted(ids)}", "doubled")
+        for job_id, name, count in rows(_SENT_TWICE):
+            raise Violated(f"job {job_id} has a signal {name!r}, sent under one key, {count} times", "doubled")
         for job_id, state in states.items():
             if state in ("pending", "running"):
                 raise Violated(f"job {job_id} is stuck: {state}", "stuck")

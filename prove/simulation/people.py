@@ -79,8 +79,8 @@ class People:
                 world().tell(f"refused: {type(refused).__name__}: {refused}")
                 return
 
-    def _some_job(self) -> int | None:
-        ids = sorted(self.accepted)
+    def _some_job(self, task: str | None = None) -> int | None:
+        ids = sorted(job_id for job_id, found in self.accepted.items() if task in (None, found))
         return ids[world().choices.below(len(ids))] if ids else None
 
     def _cancel(self) -> None:
@@ -104,7 +104,7 @@ class People:
         self._app.queues.resume("default", actor="ana", reason="simulated")
 
     def _signal(self) -> None:
-        if (job_id := self._some_job()) is not None and self.accepted[job_id] == "order":
+        if (job_id := self._some_job("order")) is not None:
             world().tell(f"signals job {job_id}")
             self._app.jobs.get(job_id).signal("go", 1, dedupe=f"{job_id}")
 

@@ -240,6 +240,9 @@ def test_requests_that_are_too_long_or_too_deep(world: World) -> None:
     """L7"""
     assert world.http.get("/api/v1/jobs", params={"task": "x" * 17_000}).status_code == 414
     assert world.http.get("/api/v1/jobs", headers={"X-Long": "x" * 33_000}).status_code == 431
+    long = world.http.post("/api/v1/jobs", content=b" " * 20_000_000, headers={"Content-Type": "application/json"})
+    assert long.status_code == 422
+    assert "body: found more than" in long.text
     deep = "[" * 100_000 + "]" * 100_000
     for path, body in (
         ("jobs", f'{{"task": "add", "payload": {{"a": {deep}}}}}'),

@@ -29,7 +29,7 @@ def test_no_order_of_moves_breaks_a_promise() -> None:
 def test_a_missing_fence_is_found(tmp_path: Path) -> None:
     """With the moves that lead there."""
     command = [sys.executable, "-m", "prove", "figure", "exhaustive_model", "--seed", "1", "--seconds", str(scaled(60))]
-    with planted(DEFECTS["fence"]) as environment:
+    with planted(DEFECTS["fence"].edits) as environment:
         subprocess.run([*command, "--to", str(tmp_path / "to")], cwd=ROOT, env=environment, check=True)
     found = json.loads((tmp_path / "to").read_text())
     assert found["wrong"] + found["doubled"] > 0

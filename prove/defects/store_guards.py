@@ -1,16 +1,11 @@
-"""The guards one by one, each with a way to take it out and the tests that must notice.
-
-A guard is taken out by changing the text of the package; the text must be found, so the list cannot rot in silence:
-where a guard has moved, its entry moves with it. Everything else stays as it is: whatever another layer would still
-prevent, somebody notices that this one is gone.
-"""
+"""The guards of the store one by one, each with a way to take it out and the tests that must notice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from prove.defects.defect import Edit
+from prove.defects.mutant import Mutant
 
-__all__ = ["GUARDS", "MUTANTS", "Edit", "Mutant"]
+__all__ = ["GUARDS", "MUTANTS"]
 
 GUARDS = (
     "attempt check",
@@ -23,32 +18,6 @@ GUARDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Replace `old`, which stands exactly `times` times in the file (a path below src/detent/store), with `new`."""
-
-    file: str
-    old: str
-    new: str
-    times: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """The package without one guard, and the tests of which every one fails then."""
-
-    guard: str
-    database: Literal["sqlite", "postgres"]
-    what: str
-    edits: tuple[Edit, ...]
-    tests: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """For reports."""
-        return f"{self.database}: {self.guard}: {self.what}"
-
-
 def _fence(database: str, *cases: str) -> tuple[str, ...]:
     return tuple(f"contract/jobs/test_fence.py::test_a_lost_lease_is_powerless[{database}-{case}]" for case in cases)
 
@@ -59,14 +28,14 @@ MUTANTS = (
         "attempt check",
         "sqlite",
         "the holder is not asked for its attempt",
-        (Edit("sqlite/verb_base.py", "if job.attempt != attempt:", "if False:"),),
+        (Edit("store/sqlite/verb_base.py", "if job.attempt != attempt:", "if False:"),),
         _fence("sqlite", "reclaimed", "ahead"),
     ),
     Mutant(
         "attempt check",
         "postgres",
         "the holder is not asked for its attempt",
-        (Edit("jobs/functions/attempts.sql", "ELSIF j.attempt <> p_attempt THEN", "ELSIF false THEN"),),
+        (Edit("store/jobs/functions/attempts.sql", "ELSIF j.attempt <> p_attempt THEN", "ELSIF false THEN"),),
         _fence("postgres", "reclaimed", "ahead"),
     ),
     Mutant(
@@ -74,8 +43,8 @@ MUTANTS = (
         "postgres",
         "finish takes whatever attempt is current",
         (
-            Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = p_attempts[1] AND j.state", "AND j.state"),
-            Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = u.attempt AND j.state", "AND j.state"),
+            Edit("store/jobs/functions/job_finish_v2.sql", "AND j.attempt = p_attempts[1] AND j.state", "AND j.state"),
+            Edit("store/jobs/functions/job_finish_v2.sql", "AND j.attempt = u.attempt AND j.state", "AND j.state"),
         ),
         _fence("postgres", "reclaimed"),
     ),
@@ -86,7 +55,7 @@ MUTANTS = (
         "the holder's lease may have expired",
         (
             Edit(
-                "sqlite/verb_base.py",
+                "store/sqlite/verb_base.py",
                 "if job.lease_expires_at is None or job.lease_expires_at <= now:",
                 "if False:",
             ),
@@ -97,7 +66,7 @@ MUTANTS = (
         "lease check",
         "postgres",
         "the holder's lease may have expired",
-        (Edit("jobs/functions/attempts.sql", "WHERE l.id = j.lease_id AND l.expires_at > t", "WHERE true"),),
+        (Edit("store/jobs/functions/attempts.sql", "WHERE l.id = j.lease_id AND l.expires_at > t", "WHERE true"),),
         _fence("postgres", "expired"),
     ),
     Mutant(
@@ -106,7 +75,7 @@ MUTANTS = (
         "finish under an expired lease",
         (
             Edit(
-                "jobs/functions/job_finish_v2.sql",
+                "store/jobs/functions/job_finish_v2.sql",
                 "WHERE l.id = j.lease_id) > t)",
                 "WHERE l.id = j.lease_id) > '-infinity')",
                 2,
@@ -118,7 +87,7 @@ MUTANTS = (
         "lease check",
         "postgres",
         "finish of many under an expired lease",
-        (Edit("jobs/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
+        (Edit("store/jobs/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
         ("contract/jobs/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
     ),
     # -- how many rows a statement changed is its answer ---------------------------------------------------------
@@ -126,14 +95,18 @@ MUTANTS = (
         "row count check",
         "sqlite",
         "a row too few goes unnoticed",
-        (Edit("sqlite/verb_base.py", "if changed != expected:", "if False:"),),
+        (Edit("store/sqlite/verb_base.py", "if changed != expected:", "if False:"),),
         ("mutants/test_row_counts.py::test_a_place_in_the_queue_does_not_make_a_job_pending",),
     ),
     Mutant(
         "row count check",
         "sqlite",
         "a user's entity moves by more than one row",
-        (Edit("entities/sqlite.py", "(to_state, entity_id, state)) != 1:", "(to_state, entity_id, state)) < 0:"),),
+        (
+            Edit(
+                "store/entities/sqlite.py", "(to_state, entity_id, state)) != 1:", "(to_state, entity_id, state)) < 0:"
+            ),
+        ),
         ("mutants/test_row_counts.py::test_two_rows_of_one_id_are_not_moved[sqlite]",),
     ),
     Mutant(
@@ -142,7 +115,7 @@ MUTANTS = (
         "a user's entity moves by more than one row",
         (
             Edit(
-                "entities/postgres.py",
+                "store/entities/postgres.py",
                 "(to_state, entity_id, state), len)) != 1:",
                 "(to_state, entity_id, state), len)) < 0:",
             ),
@@ -153,7 +126,7 @@ MUTANTS = (
         "row count check",
         "postgres",
         "finish takes no row for success",
-        (Edit("jobs/functions/job_finish_v2.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
+        (Edit("store/jobs/functions/job_finish_v2.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
         _fence("postgres", "expired", "reclaimed"),
     ),
     # -- one commit for ever -------------------------------------------------------------------------------------
@@ -163,7 +136,7 @@ MUTANTS = (
         "the index is missing",
         (
             Edit(
-                "sqlite/schema/0001_tables.sql",
+                "store/sqlite/schema/0001_tables.sql",
                 "CREATE UNIQUE INDEX detent_execution_one_commit ON detent_execution (job_id) "
                 "WHERE committed_at IS NOT NULL;",
                 "",
@@ -177,7 +150,7 @@ MUTANTS = (
         "the record lets itself be replaced",
         (
             Edit(
-                "entities/sqlite_guards.sql",
+                "store/entities/sqlite_guards.sql",
                 "(+attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL))",
                 "attempt = NEW.attempt",
             ),
@@ -190,7 +163,7 @@ MUTANTS = (
         "the index is missing",
         (
             Edit(
-                "postgres/schema/0001_tables.sql",
+                "store/postgres/schema/0001_tables.sql",
                 "CREATE UNIQUE INDEX execution_one_commit ON detent.execution (job_id) WHERE committed_at IS NOT NULL;",
                 "",
             ),
@@ -203,7 +176,7 @@ MUTANTS = (
         "a commit does not ask for an earlier one",
         (
             Edit(
-                "jobs/sqlite_endings.py",
+                "store/jobs/sqlite_endings.py",
                 "if job is not None and job.committed_at is not None:\n            return AlreadyCommitted",
                 "if job is None:\n            return AlreadyCommitted",
             ),
@@ -214,14 +187,14 @@ MUTANTS = (
         "unique commit",
         "sqlite",
         "the mark of a block is forgotten",
-        (Edit("sqlite/driver/group_commit.py", "self._unmarked[member.job_id] = member", "pass"),),
+        (Edit("store/sqlite/driver/group_commit.py", "self._unmarked[member.job_id] = member", "pass"),),
         ("contract/jobs/test_boundary.py::test_a_second_block_is_refused[sqlite]",),
     ),
     Mutant(
         "unique commit",
         "sqlite",
         "a block does not ask for one of the same job before it in its group",
-        (Edit("sqlite/driver/group_commit.py", "return job_id in self._unmarked", "return False"),),
+        (Edit("store/sqlite/driver/group_commit.py", "return job_id in self._unmarked", "return False"),),
         ("store/sqlite/test_group_commit.py::test_a_job_is_committed_once_by_blocks_of_one_group",),
     ),
     Mutant(
@@ -230,7 +203,7 @@ MUTANTS = (
         "a commit does not ask for an earlier one",
         (
             Edit(
-                "jobs/functions/commit.sql",
+                "store/jobs/functions/commit.sql",
                 "IF j.committed_at IS NOT NULL THEN\n    committed_attempt := j.attempt;\n  ELSE\n",
                 "IF false THEN\n    committed_attempt := j.attempt;\n  ELSE\n",
             ),
@@ -241,7 +214,7 @@ MUTANTS = (
         "unique commit",
         "postgres",
         "the mark of a block does not ask for an earlier one",
-        (Edit("jobs/functions/commit.sql", "AND committed_at IS NULL\n", "\n"),),
+        (Edit("store/jobs/functions/commit.sql", "AND committed_at IS NULL\n", "\n"),),
         ("store/postgres/test_commit_block.py::test_of_two_blocks_of_one_attempt_the_first_to_end_is_the_commit",),
     ),
     Mutant(
@@ -250,7 +223,7 @@ MUTANTS = (
         "the mark of a block does not ask for the lease",
         (
             Edit(
-                "jobs/functions/commit.sql",
+                "store/jobs/functions/commit.sql",
                 "\n       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t\n",
                 "\n",
             ),
@@ -263,8 +236,12 @@ MUTANTS = (
         "sqlite",
         "what it found is not asked again",
         (
-            Edit("jobs/sqlite_endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
-            Edit("jobs/sqlite_endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
+            Edit("store/jobs/sqlite_endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
+            Edit(
+                "store/jobs/sqlite_endings.py",
+                "WHERE l.id = ? AND l.expires_at <= ?",
+                "WHERE l.id = ? AND ? IS NOT NULL",
+            ),
         ),
         ("contract/jobs/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
     ),
@@ -274,7 +251,7 @@ MUTANTS = (
         "it looks, and acts on what it saw",
         (
             Edit(
-                "jobs/functions/endings.sql",
+                "store/jobs/functions/endings.sql",
                 "ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED\n  LOOP\n    FOR j IN\n",
                 "ORDER BY l.expires_at, l.id LIMIT p_limit\n  LOOP\n    FOR j IN\n",
             ),
@@ -288,7 +265,7 @@ MUTANTS = (
         "an end without its execution",
         (
             Edit(
-                "jobs/sqlite_endings.py",
+                "store/jobs/sqlite_endings.py",
                 'self._expect(self._db.change(_DONE, told), len(results), told["ids"], "running")',
                 "",
             ),
@@ -301,7 +278,7 @@ MUTANTS = (
         "an end without its execution",
         (
             Edit(
-                "jobs/functions/endings.sql",
+                "store/jobs/functions/endings.sql",
                 "      FROM ended e;",
                 "      FROM ended e WHERE false;",
             ),
@@ -314,12 +291,12 @@ MUTANTS = (
         "what failed half-way stays",
         (
             Edit(
-                "sqlite/driver/database.py",
+                "store/sqlite/driver/database.py",
                 'and connection.in_transaction:\n            connection.execute_own("ROLLBACK")\n\n    def _end(',
                 'and connection.in_transaction:\n            connection.execute_own("COMMIT")\n\n    def _end(',
             ),
             Edit(
-                "sqlite/driver/group_commit.py",
+                "store/sqlite/driver/group_commit.py",
                 'self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")',
                 'self.executor.change("SELECT 1")',
             ),
@@ -330,7 +307,7 @@ MUTANTS = (
         "same-transaction record",
         "postgres",
         "the effect outside of the transaction of its mark",
-        (Edit("postgres/driver/direct_statements.py", 'self._command(b"BEGIN")', 'self._command(b"SELECT")'),),
+        (Edit("store/postgres/driver/direct_statements.py", 'self._command(b"BEGIN")', 'self._command(b"SELECT")'),),
         ("contract/jobs/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
     ),
     Mutant(
@@ -339,7 +316,7 @@ MUTANTS = (
         "a logged move without its line",
         (
             Edit(
-                "jobs/sqlite_cancels.py",
+                "store/jobs/sqlite_cancels.py",
                 "at = self._log(job, to_state, trigger, actor, reason, now, metadata)",
                 "at = max(now, job.last_at)",
             ),
@@ -352,7 +329,7 @@ MUTANTS = (
         "a logged move without its line",
         (
             Edit(
-                "jobs/functions/moves.sql",
+                "store/jobs/functions/moves.sql",
                 "PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n, p_metadata);",
                 "",
             ),
@@ -365,7 +342,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "jobs/sqlite_guards.sql",
+                "store/jobs/sqlite_guards.sql",
                 "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
                 "THEN NULL",
             ),
@@ -378,7 +355,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "jobs/postgres_guards.sql",
+                "store/jobs/postgres_guards.sql",
                 "    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',\n"
                 "      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';",
                 "    RETURN NEW;",
@@ -392,7 +369,7 @@ MUTANTS = (
         "the row may leave running without an end",
         (
             Edit(
-                "sqlite/schema/0001_tables.sql",
+                "store/sqlite/schema/0001_tables.sql",
                 "CHECK ((state = 'running') = (ended < attempt))",
                 "CHECK (ended <= attempt)",
             ),
@@ -405,7 +382,7 @@ MUTANTS = (
         "the row may leave running without an end",
         (
             Edit(
-                "postgres/schema/0001_tables.sql",
+                "store/postgres/schema/0001_tables.sql",
                 "CHECK (attempt - ended = (state = 'running')::integer)",
                 "CHECK (ended <= attempt)",
             ),
@@ -419,7 +396,7 @@ MUTANTS = (
         "writers do not pass it",
         (
             Edit(
-                "sqlite/driver/database.py",
+                "store/sqlite/driver/database.py",
                 "self._write_lock.acquire(_left(turn.until))",
                 "pass",
             ),
@@ -432,7 +409,7 @@ MUTANTS = (
         "threads go last come, first served",
         (
             Edit(
-                "sqlite/driver/write_lock.py",
+                "store/sqlite/driver/write_lock.py",
                 "first = self._waiting[0]\n",
                 "self._waiting.rotate()\n        first = self._waiting[0]\n",
             ),

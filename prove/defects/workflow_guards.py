@@ -1,20 +1,24 @@
-"""The guards of workflows one by one: see `mutants`."""
+"""The guards of workflows one by one, each with a way to take it out and the tests that must notice."""
 
 from __future__ import annotations
 
-from tests.mutants.mutants import Edit, Mutant
+from functools import partial
+
+from prove.defects.defect import Edit
+from prove.defects.mutant import Mutant
 
 __all__ = ["WORKFLOW_GUARDS", "WORKFLOW_MUTANTS"]
 
 WORKFLOW_GUARDS = ("holder of steps", "one record of a step", "one wait of a signal", "lock of a wake-up")
 
-_STEPS = "workflows/functions/steps.sql"
-_WAITS = "workflows/functions/waits.sql"
+_STEPS = "store/workflows/functions/steps.sql"
+_WAITS = "store/workflows/functions/waits.sql"
+_mutant = partial(Mutant, room="workflows")
 _RECORD = "contract/workflows/test_step_record.py::test_"
 _RACES = "store/postgres/test_wake_races.py::test_"
 
 WORKFLOW_MUTANTS = (
-    Mutant(
+    _mutant(
         "holder of steps",
         "postgres",
         "a single step under any attempt and lease",
@@ -31,13 +35,13 @@ WORKFLOW_MUTANTS = (
             f"{_RECORD}a_step_never_follows_the_commit[postgres-True]",
         ),
     ),
-    Mutant(
+    _mutant(
         "holder of steps",
         "sqlite",
         "a single step under any attempt and lease",
         (
             Edit(
-                "workflows/sqlite_steps.py",
+                "store/workflows/sqlite_steps.py",
                 "WHERE j.id = :job_id AND j.attempt = :attempt AND j.state = 'running' AND j.committed_at IS NULL\n"
                 "   AND l.expires_at > :now AND",
                 "WHERE j.id = :job_id AND",
@@ -45,7 +49,7 @@ WORKFLOW_MUTANTS = (
         ),
         (f"{_RECORD}only_the_holder_records[sqlite-True]",),
     ),
-    Mutant(
+    _mutant(
         "holder of steps",
         "postgres",
         "several steps under an expired lease",
@@ -58,26 +62,26 @@ WORKFLOW_MUTANTS = (
         ),
         (f"{_RECORD}only_the_holder_records[postgres-True]",),
     ),
-    Mutant(
+    _mutant(
         "one record of a step",
         "postgres",
         "the key of a step has its time in it",
         (
             Edit(
-                "postgres/schema/0001_tables.sql",
+                "store/postgres/schema/0001_tables.sql",
                 "CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),",
                 "CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path, done_at),",
             ),
         ),
         (f"{_RECORD}the_second_writer_adopts_the_record[postgres]",),
     ),
-    Mutant(
+    _mutant(
         "one wait of a signal",
         "postgres",
         "a signal that was taken is taken again",
         (
             Edit(
-                "workflows/postgres_triggers.sql",
+                "store/workflows/postgres_triggers.sql",
                 "DELETE FROM detent.workflow_unread u WHERE u.job_id = NEW.job_id AND u.name = NEW.signal_name "
                 "AND u.seq = NEW.signal_seq;",
                 "NULL;",
@@ -85,7 +89,7 @@ WORKFLOW_MUTANTS = (
         ),
         ("contract/workflows/test_wait_look.py::test_two_signals_two_waits[postgres]",),
     ),
-    Mutant(
+    _mutant(
         "lock of a wake-up",
         "postgres",
         "a sender does not lock the job",
@@ -103,13 +107,13 @@ WORKFLOW_MUTANTS = (
             f"{_RACES}a_parent_parks_while_its_last_child_ends",
         ),
     ),
-    Mutant(
+    _mutant(
         "lock of a wake-up",
         "postgres",
         "a request to wake is not left",
         (
             Edit(
-                "workflows/functions/signals.sql",
+                "store/workflows/functions/signals.sql",
                 "INSERT INTO detent.wake_request (job_id) VALUES (item.id);",
                 "NULL;",
             ),
@@ -120,7 +124,7 @@ WORKFLOW_MUTANTS = (
             f"{_RACES}a_locked_queue_row_is_not_waited_for",
         ),
     ),
-    Mutant(
+    _mutant(
         "lock of a wake-up",
         "postgres",
         "a workflow is woken although nothing has arrived",

@@ -1,0 +1,34 @@
+"""Seeded defects: the proofs are proven by what they find.
+
+Each is a small change of the package, in a copy of it, and names the proof that has to find it.
+"""
+
+from __future__ import annotations
+
+from prove.defects import http, runs, store, worker, workflows
+from prove.defects.defect import Defect, Edit, PatchError, planted
+from prove.defects.store_guards import MUTANTS
+from prove.defects.workflow_guards import WORKFLOW_MUTANTS
+
+__all__ = ["CHEAPEST", "DEFECTS", "Defect", "Edit", "PatchError", "planted"]
+
+DEFECTS: dict[str, Defect] = {
+    defect.name: defect
+    for defect in (
+        *store.ORDERS,
+        *store.SIMULATED,
+        *worker.WORKER,
+        *worker.SERVICES,
+        *workflows.WORKFLOWS,
+        *runs.RUNS,
+        *http.HTTP,
+        *(mutant.defect for mutant in (*MUTANTS, *WORKFLOW_MUTANTS)),
+    )
+}
+"""By name."""
+CHEAPEST = (
+    *("claimed and still ready", "expired and claimed", "abort after the commit", "one attempt too many"),
+    *("cancel after the commit", "dead and alive"),
+    *("forgotten key", "effect without its step", "repeated at any price", "step under an expired lease"),
+)
+"""Ten that are found within a second or two."""
