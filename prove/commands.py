@@ -14,6 +14,7 @@ from prove.defects.trial import FOUND, SURVIVED
 from prove.figure import Budget, Tier
 from prove.figures import FIGURES, figures_named
 from prove.report import publish
+from prove.required_points import summary
 from prove.results import ROOT, Results
 from prove.runner import run_figure, run_tier
 from prove.table import circumstances, findings, terminal_table
@@ -59,6 +60,7 @@ def _run(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for text in findings(results):
         say(f"\n{text}")
     say(f"\n{terminal_table(results)}\n\n{circumstances(results)}")
+    say(summary(results.covered, options.tier))
     say("All clean." if results.is_clean else "NOT CLEAN.")
     return 0 if results.is_clean else _NOT_CLEAN
 

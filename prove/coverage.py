@@ -1,4 +1,5 @@
-"""What the figures have reached, and what a tier must reach: without that, a clean table would prove nothing.
+"""What the figures have reached: without that, a clean table would prove nothing. `required_points` says what they must
+reach.
 
     tally.covered.update(transitions_of(url))            # at the end, from the record in the database
     tally.covered.update(error_points(answers))          # errors that were raised or given as answers
@@ -20,23 +21,16 @@ from detent.errors import DetentError
 from detent.lifecycle.definition import Lifecycle, Transition
 from detent.store.sqlite.store import SqliteStore
 from detent.testing.stores import is_sqlite, plain_connection
-from prove.figure import Tier
 
 __all__ = [
-    "REQUIRED",
     "error_points",
     "errors_counted",
     "fault_points",
-    "missing_points",
     "transition_point",
     "transitions_of",
 ]
 
 Rows = Callable[[str], Iterable[Any]]
-_TIMES: dict[Tier, int] = {"commit": 1, "nightly": 100, "release": 100}
-"""How often each point must be reached."""
-REQUIRED: dict[Tier, frozenset[str]] = {"commit": frozenset(), "nightly": frozenset(), "release": frozenset()}
-
 _MOVES = """
 SELECT entity, from_state, to_state, trigger, count(*) FROM {transition}
  WHERE from_state IS NOT NULL GROUP BY entity, from_state, to_state, trigger
@@ -174,8 +168,3 @@ def errors_counted() -> Iterator[Counter[str]]:
 def fault_points(*names: str) -> Counter[str]:
     """Return the points of faults that were injected."""
     return Counter(f"fault {name}" for name in names)
-
-
-def missing_points(covered: Counter[str], tier: Tier) -> dict[str, int]:
-    """Return the points that were not reached often enough, and how often they were."""
-    return {point: covered[point] for point in sorted(REQUIRED[tier]) if covered[point] < _TIMES[tier]}

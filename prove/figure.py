@@ -54,7 +54,7 @@ class Tally:
     covered: Counter[str] = field(default_factory=Counter)
     """How often each point was reached: "transition job: pending -> running (claim)", "sqlstate 40001",
     "error LeaseLost", "fault lost answer". `prove/coverage.py` finds them in databases and errors. A point that must be
-    reached and was not makes the tier fail."""
+    reached (`prove/required_points.py`) and was not makes a long tier fail."""
     stories: list[str] = field(default_factory=list)
     """One text for each finding: how to repeat it, and what happened."""
     notes: list[str] = field(default_factory=list)

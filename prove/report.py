@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from prove.required_points import summary
 from prove.results import ROOT, Results
 from prove.table import circumstances, findings, page_table
 
@@ -19,9 +20,8 @@ def rendered(page: str, results: Results) -> str:
         raise ValueError(f"The page must have the lines {BEGIN} and {END} once.")
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
-    reached = len([point for point, count in results.covered.items() if count])
     parts = [circumstances(results), page_table(results)]
-    parts += [f"Points that the figures reached (transitions, SQLSTATEs, errors, faults): {reached:,}."]
+    parts += [summary(results.covered, results.made["tier"])]
     if texts := list(findings(results)):
         parts += ["**Not clean:**", *(f"```\n{text}\n```" for text in texts)]
     made = "\n\n".join(parts)

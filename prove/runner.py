@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from detent.testing.postgres import URL_VARIABLE, start_cluster
-from prove.coverage import missing_points
 from prove.figure import Budget, Tally, Tier
 from prove.figures import FIGURES, Figure
+from prove.required_points import missing_points
 from prove.results import ROOT, Result, Results, machine_facts, tally_from, tally_to
 
 __all__ = ["run_figure", "run_tier"]

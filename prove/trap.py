@@ -5,11 +5,13 @@ It kills itself (`killed_at`), or the server ends the connection (`cut_at`). `st
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ import psycopg
 from detent.errors import DatabaseUnreachable, OutcomeUnknown
 from detent.store.postgres.driver.direct_statements import DirectStatements
 from detent.store.sqlite.driver.write_connection import _CheckedCursor
+from prove.coverage import error_points
 
 __all__ = ["cut_at", "killed_at", "statements_of"]
 
@@ -31,6 +34,8 @@ class Trap:
 
     def __init__(self, k: int, *, after: bool, strike: Callable[[Any], None]) -> None:
         self.count = 0
+        self.points: Counter[str] = Counter()
+        """The errors that the process has met."""
         self._k = k
         self._after = after
         self._strike = strike
@@ -53,6 +58,8 @@ class Trap:
 class _Ended(NamedTuple):
     code: int
     said: str
+    sent: int
+    points: Counter[str]
 
 
 def killed_at(k: int, act: Callable[[], object], *, after: bool, round_trips: bool = False) -> bool:
@@ -67,22 +74,26 @@ def killed_at(k: int, act: Callable[[], object], *, after: bool, round_trips: bo
     return ended.code != 0
 
 
-def cut_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
+def cut_at(k: int, act: Callable[[], object], *, after: bool, points: Counter[str] | None = None) -> bool:
     """Do it in a process whose connection the PostgreSQL server ends at its k-th statement. False where it was done
-    with fewer. It may say that the database was unreachable or that an outcome is unknown, and nothing else."""
+    with fewer. It may say that the database was unreachable or that an outcome is unknown, and nothing else. `points`
+    gets the errors that it met."""
     trap = Trap(k, after=after, strike=_end_backend)
 
     def act_until_told() -> None:
         try:
             act()
-        except (DatabaseUnreachable, OutcomeUnknown):
+        except (DatabaseUnreachable, OutcomeUnknown) as error:
+            trap.points.update(error_points(error))
             if not trap.has_struck:
                 raise
 
     ended = _apart(trap, act_until_told, round_trips=False)
     if ended.code != 0:
         raise AssertionError(f"ended with {ended.code} after its connection was cut at statement {k}\n{ended.said}")
-    return int(ended.said) >= k
+    if points is not None:
+        points.update(ended.points)
+    return ended.sent >= k
 
 
 def statements_of(act: Callable[[], object]) -> int:
@@ -90,7 +101,7 @@ def statements_of(act: Callable[[], object]) -> int:
     ended = _apart(Trap(0, after=False, strike=_kill_self), act, round_trips=False)
     if ended.code != 0:
         raise AssertionError(f"ended with {ended.code} without a fault\n{ended.said}")
-    return int(ended.said)
+    return ended.sent
 
 
 def _kill_self(_connection: Any) -> None:
@@ -107,7 +118,7 @@ def _end_backend(connection: Any) -> None:
 
 
 def _apart(trap: Trap, act: Callable[[], object], round_trips: bool) -> _Ended:
-    """Do it in a copy of this process. What that says is how many statements it sent, or how it broke down."""
+    """Do it in a copy of this process. It says how it broke down, or how many statements it sent and what it met."""
     ear, mouth = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -118,7 +129,7 @@ def _apart(trap: Trap, act: Callable[[], object], round_trips: bool) -> _Ended:
             os.close(ear)
             _set(trap, round_trips)
             act()
-            code, said = 0, str(trap.count)
+            code, said = 0, json.dumps([trap.count, trap.points])
         except BaseException:
             said = traceback.format_exc()
         finally:
@@ -128,7 +139,9 @@ def _apart(trap: Trap, act: Callable[[], object], round_trips: bool) -> _Ended:
     with os.fdopen(ear, errors="replace") as file:
         said = file.read()
     _, status = os.waitpid(child, 0)
-    return _Ended(os.waitstatus_to_exitcode(status), said)
+    code = os.waitstatus_to_exitcode(status)
+    sent, points = json.loads(said) if code == 0 else (0, {})
+    return _Ended(code, said, sent, Counter(points))
 
 
 def _set(trap: Trap, round_trips: bool) -> None:

@@ -12,19 +12,17 @@ from prove.defects.workflow_guards import WORKFLOW_MUTANTS
 
 __all__ = ["CHEAPEST", "DEFECTS", "Defect", "Edit", "PatchError", "planted"]
 
-DEFECTS: dict[str, Defect] = {
-    defect.name: defect
-    for defect in (
-        *store.ORDERS,
-        *store.SIMULATED,
-        *worker.WORKER,
-        *worker.SERVICES,
-        *workflows.WORKFLOWS,
-        *runs.RUNS,
-        *http.HTTP,
-        *(mutant.defect for mutant in (*MUTANTS, *WORKFLOW_MUTANTS)),
-    )
-}
+_ALL = (
+    *store.ORDERS,
+    *store.SIMULATED,
+    *worker.WORKER,
+    *worker.SERVICES,
+    *workflows.WORKFLOWS,
+    *runs.RUNS,
+    *http.HTTP,
+    *(mutant.defect for mutant in (*MUTANTS, *WORKFLOW_MUTANTS)),
+)
+DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name."""
 CHEAPEST = (
     *("claimed and still ready", "expired and claimed", "abort after the commit", "one attempt too many"),

@@ -14,9 +14,10 @@ _CONSOLIDATION = "store/pipelines/sqlite_consolidation.py"
 _SCHEDULES = "store/schedules/sqlite.py"
 
 
-def _defect(name: str, room: Room, what: str, edit: Edit, *found_by: str) -> Defect:
+def _defect(name: str, room: Room, what: str, edits: Edit | tuple[Edit, ...], found_by: str) -> Defect:
     folder = {"batch": "batches", "pipeline": "pipelines", "schedules": "schedules"}[room]
-    return Defect(name, room, what, (edit,), tests(*(f"contract/{folder}/{test}[sqlite]" for test in found_by)))
+    several = edits if isinstance(edits, tuple) else (edits,)
+    return Defect(name, room, what, several, tests(f"contract/{folder}/{found_by}[sqlite]"))
 
 
 RUNS = (
@@ -95,8 +96,17 @@ RUNS = (
     _defect(
         "complete with records left",
         "pipeline",
-        "a run is completed while records wait to be consolidated",
-        Edit(_CONSOLIDATION, 'if self._db.rows(_LEFT, {"run": run_id, "after": run["cut_key"]})[0][0]:', "if False:"),
+        "a run is completed while records wait to be consolidated, and by a job that does not end it",
+        (
+            Edit(
+                _CONSOLIDATION, 'if self._db.rows(_LEFT, {"run": run_id, "after": run["cut_key"]})[0][0]:', "if False:"
+            ),
+            Edit(
+                _CONSOLIDATION,
+                'mine = run is not None and (run["finisher_job_id"], run["finisher_attempt"]) == (job_id, attempt)',
+                "mine = True",
+            ),
+        ),
         "test_pipeline_complete.py::test_not_while_anything_is_left_and_not_by_anybody",
     ),
     _defect(
@@ -109,11 +119,14 @@ RUNS = (
     _defect(
         "portion of a zombie",
         "pipeline",
-        "a worker that lost its lease ends a portion",
-        Edit(
-            _CONSOLIDATION,
-            "if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, now):",
-            "if lost := None:",
+        "a worker that lost its lease ends a portion that another worker has taken",
+        (
+            Edit(
+                _CONSOLIDATION,
+                "if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, now):",
+                "if lost := None:",
+            ),
+            Edit(_CONSOLIDATION, "AND done_at IS NULL AND job_id = :job AND attempt = :attempt", "AND done_at IS NULL"),
         ),
         "test_portion_done.py::test_not_by_a_zombie",
     ),

@@ -80,7 +80,7 @@ WORKER = (
                 "        # It was cut short after its commit",
             ),
         ),
-        tests("worker/child/test_flusher.py::test_what_attempts_cost_is_written_before_they_end[sqlite]"),
+        tests("worker/child/test_flusher.py::test_what_attempts_cost_is_written_before_they_end"),
     ),
 )
 

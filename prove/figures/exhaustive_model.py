@@ -19,7 +19,7 @@ _TWO_AND_PEOPLE = Bounds(attempts=(2, 2), releases=1, has_people=True)
 _ALL = Bounds(attempts=(3, 3), releases=1, has_people=True)
 _WALKS = {
     "commit": (_SMALL,),
-    "nightly": (_THREE, _PEOPLE, _TWO_AND_PEOPLE),
+    "nightly": (_PEOPLE, _THREE, _TWO_AND_PEOPLE),
     "release": (_THREE, _ALL),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from prove.coverage import transitions_of
 from prove.kills import jobs, runs
 from prove.kills.deed import LEASE, TABLES
 
-__all__ = ["Kind", "Scenes", "databases"]
+__all__ = ["Kind", "Scenes", "databases", "declare_deeds"]
 
 Kind = Literal["sqlite", "postgres"]
 
@@ -82,10 +82,18 @@ def _prepare(url: str, clock: TurnableClock | None = None) -> None:
         connection.commit()
 
 
-class Scenes:
-    """The scene of the next deed: `current`, until `renew` is called. `covered` is what was reached on all of them."""
+def declare_deeds(harness: Harness) -> None:
+    """Declare what all deeds need."""
+    jobs.declare(harness)
+    runs.declare(harness)
 
-    def __init__(self, kind: Kind) -> None:
+
+class Scenes:
+    """The scene of the next deed: `current`, until `renew` is called. `covered` is what was reached on all of them.
+    `prepare` is called with each."""
+
+    def __init__(self, kind: Kind, prepare: Callable[[Harness], None] = declare_deeds) -> None:
+        self._prepare = prepare
         self._exits = ExitStack()
         self._scene = ExitStack()
         self._databases = self._exits.enter_context(databases(kind))
@@ -95,8 +103,7 @@ class Scenes:
     def _open(self) -> Harness:
         url = self._scene.enter_context(next(self._databases))
         harness = self._scene.enter_context(closing(Harness(url, lease=LEASE)))
-        jobs.declare(harness)
-        runs.declare(harness)
+        self._prepare(harness)
         return harness
 
     def renew(self) -> None:

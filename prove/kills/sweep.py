@@ -15,11 +15,11 @@ from typing import Literal
 
 from detent.testing.harness import Harness
 from detent.testing.stores import row_violations
-from prove.coverage import fault_points
+from prove.coverage import errors_counted, fault_points
 from prove.figure import Budget, Tally
 from prove.kills import jobs, runs
 from prove.kills.deed import Deed, Finding, settle
-from prove.kills.scene import Kind, Scenes
+from prove.kills.scene import Kind, Scenes, declare_deeds
 from prove.trap import cut_at, killed_at, statements_of
 
 __all__ = ["DEEDS", "FAULTS", "Fault", "Point", "Points", "sweep"]
@@ -61,21 +61,37 @@ class Point:
 
 
 def sweep(
-    budget: Budget, kind: Kind, deeds: Mapping[str, Deed] = DEEDS, *, most: int = 1_000_000, findings_max: int = 30
+    budget: Budget,
+    kind: Kind,
+    deeds: Mapping[str, Deed] = DEEDS,
+    *,
+    prepare: Callable[[Harness], None] = declare_deeds,
+    faults: tuple[Fault, ...] = (),
+    sides: tuple[bool, ...] = (False, True),
+    pairs: bool = True,
+    most: int = 1_000_000,
+    findings_max: int = 30,
 ) -> Tally:
-    """Inject until the budget is spent, or at most so often, or until so much was found that more tells nothing new."""
+    """Inject until the budget is spent, or at most so often, or until so much was found that more tells nothing new.
+    Without pairs, stop when each point was drawn. `faults` are all that this database knows, unless given; `sides` says
+    whether they strike before a statement (False), after it, or both."""
     tally = Tally()
-    with Scenes(kind) as scenes:
+    faults = faults or FAULTS[kind]
+    with errors_counted() as errors, Scenes(kind, prepare) as scenes:
         chosen = Points(
             random.Random(budget.seed),
             deeds,
-            FAULTS[kind],
+            faults,
             lambda name: _count(scenes.current, deeds[name]),
             lambda name: _count_recovery(scenes.current, deeds[name]),
+            sides=sides,
+            pairs=pairs,
         )
         number, broken = 0, False
         while not budget.is_spent and tally.injected.total() < most and len(tally.stories) < findings_max:
             point = chosen.next()
+            if point is None:
+                break
             number += 1
             harness = scenes.current
             found = _found(tally, harness, deeds[point.deed], point, look_at_rows=number % _LOOKED_AT == 0)
@@ -86,6 +102,7 @@ def sweep(
                 scenes.renew()
         _tell(tally, "at the end", _violations(scenes.current))
     tally.covered.update(scenes.covered)
+    tally.covered.update(errors)
     tally.notes.append(f"{chosen}, seed {budget.seed}")
     return tally
 
@@ -94,12 +111,12 @@ def inject(tally: Tally, harness: Harness, deed: Deed, point: Point, *, look_at_
     """Do the deed with the fault, let others go on, and tell what is wrong."""
     subject = deed.prepare(harness)
     place = f"{'after' if point.after else 'before'} a statement"
-    if _strike(point.fault, point.k, lambda: deed.act(harness, subject), after=point.after):
+    if _strike(tally, point.fault, point.k, lambda: deed.act(harness, subject), after=point.after):
         tally.injected[f"{point.fault} {place}"] += 1
         tally.covered.update(fault_points(point.fault))
     if point.then:
         harness.clock.advance(deed.pause)
-        if _strike(point.then_fault, point.then, lambda: deed.recover(harness, subject), after=point.after):
+        if _strike(tally, point.then_fault, point.then, lambda: deed.recover(harness, subject), after=point.after):
             tally.injected[f"{point.then_fault} of the next worker too"] += 1
     if look_at_rows:
         yield from _violations(harness)
@@ -107,8 +124,10 @@ def inject(tally: Tally, harness: Harness, deed: Deed, point: Point, *, look_at_
     yield from deed.look(harness, subject)
 
 
-def _strike(fault: Fault, k: int, act: Callable[[], object], *, after: bool) -> bool:
-    return killed_at(k, act, after=after) if fault == "SIGKILL" else cut_at(k, act, after=after)
+def _strike(tally: Tally, fault: Fault, k: int, act: Callable[[], object], *, after: bool) -> bool:
+    if fault == "SIGKILL":
+        return killed_at(k, act, after=after)
+    return cut_at(k, act, after=after, points=tally.covered)
 
 
 def _found(tally: Tally, harness: Harness, deed: Deed, point: Point, *, look_at_rows: bool) -> list[Finding]:
@@ -143,7 +162,12 @@ class Points:
         faults: tuple[Fault, ...],
         count: Callable[[str], int],
         count_recovery: Callable[[str], int],
+        *,
+        sides: tuple[bool, ...] = (False, True),
+        pairs: bool = True,
     ) -> None:
+        self._sides = sides
+        self._pairs = pairs
         self._chance = chance
         self._names = tuple(names)
         self._faults = faults
@@ -156,30 +180,45 @@ class Points:
 
     def __str__(self) -> str:
         pointed = sum(map(len, self._left.values()))
-        single = 2 * len(self._faults) * sum(self._act.values())
-        return f"{single - pointed:,} of {single:,} points of {len(self._act)} deeds, the others were pairs"
+        single = len(self._sides) * len(self._faults) * sum(self._act.values())
+        rest = ", the others were pairs" if self._pairs else ""
+        return f"{single - pointed:,} of {single:,} points of {len(self._act)} deeds{rest}"
 
-    def next(self) -> Point:
-        """Return the next point. Deeds with many statements come more often, and each comes soon."""
+    def next(self) -> Point | None:
+        """Return the next point; None if there is none. Deeds with many statements come more often, and each comes
+        soon."""
+        while (point := self._drawn()) is None and any(map(self._has_more, self._names)):
+            pass
+        return point
+
+    def _has_more(self, name: str) -> bool:
+        return self._pairs or name not in self._act or bool(self._left[name])
+
+    def _drawn(self) -> Point | None:
         if not self._order:
-            self._order = [name for name in self._names for _ in range(1 + self._act.get(name, 0) // _OFTEN)]
+            names = [name for name in self._names if self._has_more(name)]
+            self._order = [name for name in names for _ in range(1 + self._act.get(name, 0) // _OFTEN)]
             self._chance.shuffle(self._order)
+        if not self._order:
+            return None
         name = self._order.pop()
         if name not in self._act:
             self._act[name] = self._count(name)
             self._left[name] = [
                 Point(name, fault, after, k)
-                for fault, after, k in itertools.product(self._faults, (False, True), range(1, self._act[name] + 1))
+                for fault, after, k in itertools.product(self._faults, self._sides, range(1, self._act[name] + 1))
             ]
             self._chance.shuffle(self._left[name])
-        if self._left[name] and self._chance.randrange(_PAIRS_EACH):
+        if self._left[name] and (not self._pairs or self._chance.randrange(_PAIRS_EACH)):
             return self._left[name].pop()
+        if not self._pairs:
+            return None
         if name not in self._recover:
             self._recover[name] = max(1, self._count_recovery(name))
         return Point(
             name,
             self._chance.choice(self._faults),
-            self._chance.random() < 0.5,
+            self._chance.random() < 0.5 and True in self._sides,
             self._chance.randint(1, self._act[name]),
             self._chance.randint(1, self._recover[name]),
             self._chance.choice(self._faults),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,20 +13,27 @@ from prove.simulation.world import world
 
 __all__ = ["Outside", "build_app", "outside"]
 
+Rows = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+_UNKNOWN = "SELECT attempt FROM detent_execution WHERE job_id = ? AND attempt < ? AND outcome = 'unknown'"
+_RECORDED = "SELECT attempt FROM detent_workflow_step WHERE job_id = ? AND attempt < ? AND path = ?"
 _INSERT = "INSERT INTO effect (job_id, attempt, what) VALUES (:job_id, :attempt, :what)"
 
 
 class Outside:
     """What functions have done outside the database, and what they found."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        """Reads the database outside the simulation."""
         self.calls: Counter[tuple[int, str]] = Counter()
         self.failures: Counter[tuple[int, str]] = Counter()
         self.charged: dict[str, int] = {}
         """Charges by the key that tells the other side which of them are one."""
+        self.probed: set[tuple[int, int]] = set()
+        """Attempts that have asked the other side."""
 
 
-_outside = [Outside()]
+_outside = [Outside(lambda _sql, _params: [])]
 
 
 def outside() -> Outside:
@@ -33,9 +41,16 @@ def outside() -> Outside:
     return _outside[-1]
 
 
-def forget() -> None:
+def forget(rows: Rows) -> None:
     """Begin with a world in which nothing has happened."""
-    _outside[:] = [Outside()]
+    _outside[:] = [Outside(rows)]
+
+
+def _must_be_false(found: list[tuple[Any, ...]], what: str) -> None:
+    """Note a broken promise, if something was found. It is not raised: the code that is tested would handle it."""
+    if found:
+        world().tell(f"found: {what}")
+        world().defects.append(AssertionError(what))
 
 
 def _works(job_id: int, what: str, fails: float = 0.1) -> None:
@@ -91,10 +106,14 @@ def build_app() -> Detent:
         return number
 
     def charge_probe(ctx: Any, number: int) -> Probed:
+        outside().probed.add((ctx.job_id, ctx.attempt))
         return Probed.done() if ctx.effect_key in outside().charged else Probed.not_done()
 
     @app.task(name="charges", retry=retry, idempotent=False, probe=charge_probe)
     def charges(ctx: Any, number: int) -> None:
+        if (ctx.job_id, ctx.attempt) not in outside().probed:
+            unknown = outside().rows(_UNKNOWN, (ctx.job_id, ctx.attempt))
+            _must_be_false(unknown, f"job {ctx.job_id} charges without asking what became of an earlier charge")
         world().block(None)
         outside().charged[ctx.effect_key] = ctx.job_id
         world().tell(f"job {ctx.job_id}: charged")
@@ -106,7 +125,7 @@ def build_app() -> Detent:
 
     @app.workflow(name="order", retry=retry)
     def order(ctx: WorkflowContext, number: int) -> str:
-        first = ctx.step("pick", _step, ctx.job_id, "pick")
+        first = ctx.step("pick", _step, ctx, "pick")
         ctx.transact("book", _book, ctx.job_id, ctx.attempt)
         if number % 3 == 0:
             ctx.sleep(5.0)
@@ -114,19 +133,21 @@ def build_app() -> Detent:
             try:
                 ctx.wait_for("go", int, timeout=8.0)
             except WaitTimeout:
-                ctx.step("late", _step, ctx.job_id, "late")
+                ctx.step("late", _step, ctx, "late")
         if number % 2:
             group = ctx.spawn_many("parts", [plain.call(number=n) for n in range(2)])
             done = group.join(tolerate=2)
             first = f"{first} {done.total}"
-        ctx.step("ship", _step, ctx.job_id, "ship")
+        ctx.step("ship", _step, ctx, "ship")
         return first
 
     return app
 
 
-def _step(job_id: int, what: str) -> str:
-    _works(job_id, what, 0.15)
+def _step(ctx: Any, what: str) -> str:
+    recorded = outside().rows(_RECORDED, (ctx.job_id, ctx.attempt, what))
+    _must_be_false(recorded, f"job {ctx.job_id} does the step {what} again, which an earlier attempt has recorded")
+    _works(ctx.job_id, what, 0.15)
     return what
 
 

@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from detent.errors import DatabaseUnreachable, OutcomeUnknown
+from detent.errors import DatabaseUnreachable, GuardViolation, OutcomeUnknown
 from detent.store.limits.sqlite_lanes import Reached
 from prove.nested_connection import nested_store
+from prove.simulation.words import described
 from prove.simulation.world import Process, ProcessDied, world
 
 __all__ = ["Database", "ProcessStore"]
@@ -153,9 +154,12 @@ class ProcessStore:
         fault = self._before(name)
         try:
             answer = verb(*args, **kwargs)
+        except GuardViolation as error:
+            _refused_by_a_guard(error)
+            raise
         finally:
             self._check(name)
-        world().tell(partial(_described, name, args, kwargs, answer))
+        world().tell(partial(described, name, args, kwargs, answer))
         self._after(name, fault)
         return answer
 
@@ -171,6 +175,9 @@ class ProcessStore:
                 if fault == "crash before":
                     fault = ""
                     self._die(what)
+        except GuardViolation as error:
+            _refused_by_a_guard(error)
+            raise
         finally:
             here.in_block = None
             self._check(what)
@@ -242,6 +249,12 @@ class ProcessStore:
                 world().defects.append(error)
 
 
+def _refused_by_a_guard(error: GuardViolation) -> None:
+    """What Detent asks of its database is refused by no guard: each is a second line."""
+    world().tell(f"a guard of the database refuses it: {error}")
+    world().defects.append(error)
+
+
 _Shares = tuple[tuple[str, int], ...]
 _ANYWHERE: _Shares = (
     ("error before", 10), ("lost answer", 10), ("crash before", 4), ("crash after", 4), ("freeze", 5), ("time", 10)
@@ -275,15 +288,3 @@ def _fault_of(choice: int, shares: _Shares) -> str:
             return name
         left -= share
     return ""
-
-
-_TELLS_MAX = 160
-
-
-def _described(name: str, args: Any, kwargs: Any, answer: Any) -> str:
-    given = ", ".join([*(_shown(one) for one in args), *(f"{key}={_shown(value)}" for key, value in kwargs.items())])
-    return f"{name}({given[:_TELLS_MAX]}) -> {_shown(answer)[:_TELLS_MAX]}"
-
-
-def _shown(value: Any) -> str:
-    return f"<{value.__qualname__}>" if callable(value) and hasattr(value, "__qualname__") else repr(value)

@@ -71,7 +71,7 @@ class Simulator:
         worlds.enter(world)
         self._database.reset()
         self._checks.reset()
-        application.forget()
+        application.forget(self._database.rows)
         outcome = Outcome(seed)
         try:
             self._run(world)

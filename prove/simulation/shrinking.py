@@ -63,6 +63,6 @@ def _kind(failure: str) -> str:
 def told(outcome: Outcome) -> Iterator[str]:
     """Yield the lines of the story of a schedule."""
     for at, who, line in outcome.story:
-        if not _QUIET.match(line):
+        if line and not _QUIET.match(line):
             yield f"{at:9.3f} s  {who:<22} {line}"
     yield f"{outcome.seconds:9.3f} s  {outcome.failure}"

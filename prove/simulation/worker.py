@@ -9,6 +9,7 @@ from typing import Any
 from detent.app.detent import Detent
 from detent.client.engine import Engine
 from detent.errors.database import OUTAGES
+from detent.worker.attempt.attempt import Attempt
 from detent.worker.child.process import Child
 from detent.worker.options import WorkerOptions
 from detent.worker.supervisor.process import Supervisor
@@ -21,9 +22,19 @@ __all__ = ["SimulatedWorker"]
 
 
 class _Isolated:
-    """Runs the attempt of a suspect in a process of its own, which here is a turn of its own."""
+    """Runs the attempt of a suspect in a process of its own, which here is a turn of its own. As there, it is told
+    what is unknown of earlier attempts."""
+
+    def __init__(self, app: Detent, runner: Any) -> None:
+        self._app = app
+        self._runner = runner
 
     def run(self, running: Any, set_called: Callable[[Any], bool]) -> Any:
+        claimed, runner = running.held.claimed, self._runner
+        attempt = Attempt(claimed, self._app, runner._store, runner._flusher, running.unknown)
+        if running.attempt.context.cancelled:
+            attempt.context.request_cancel()
+        running.attempt = attempt
         return running.attempt.run() if set_called(running) else None
 
 
@@ -75,7 +86,7 @@ class SimulatedWorker:
         engine = Engine(self._app.settings, world().clock, store)
         self._app.rewire(engine)
         child = Child(self._app, store, options, channel, board, world().clock)  # type: ignore[arg-type]
-        child._runner._isolated = _Isolated()  # type: ignore[assignment]
+        child._runner._isolated = _Isolated(self._app, child._runner)  # type: ignore[assignment]
         child._runner.core.held = _InsertionSet()  # type: ignore[assignment]
         loop = VirtualLoop()
         try:

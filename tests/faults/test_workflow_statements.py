@@ -18,7 +18,9 @@ from detent.client.job import Job
 from detent.testing.harness import Harness
 from detent.testing.stores import plain_connection, row_violations
 from prove.trap import killed_at
-from prove.workflows.lives import LEASE, LIVES, Calls, Life, declare, steps_of
+from prove.workflows.lives import LEASE, LIVES, Calls, Life, declare
+from prove.workflows.look import BOOKED, calls_of_recorded, look
+from prove.workflows.sweep import small_portions
 
 KILLS = 2
 STATEMENTS = 1000
@@ -31,12 +33,11 @@ def calls(tmp_path: Path) -> Calls:
 
 
 @pytest.fixture
-def harness(store_url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
-    monkeypatch.setattr("detent.workflow.child_operations._PORTION", 7)  # a group of children comes in four
+def harness(store_url: str, calls: Calls) -> Iterator[Harness]:
     with closing(plain_connection(store_url)) as connection:
-        connection.execute("CREATE TABLE booked (job_id bigint NOT NULL, amount bigint NOT NULL)")
+        connection.execute(BOOKED)
         connection.commit()
-    with closing(Harness(store_url, lease=LEASE)) as one:
+    with small_portions(), closing(Harness(store_url, lease=LEASE)) as one:
         declare(one, calls)
         yield one
 
@@ -45,39 +46,9 @@ def begin(harness: Harness, life: Life) -> Job[Any]:
     return harness.app.enqueue(harness.app.find_task(life.body).call())
 
 
-def booked(harness: Harness, job: Job[Any]) -> list[int]:
-    with closing(plain_connection(harness.url)) as connection:
-        rows = connection.execute(f"SELECT amount FROM booked WHERE job_id = {job.id} ORDER BY amount").fetchall()
-        return [amount for (amount,) in rows]
-
-
-def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], where: str) -> None:
+def check(harness: Harness, calls: Calls, life: Life, job: Job[Any], recorded: dict[str, int], where: str) -> None:
     """The workflow came to its end; what is on record was done; a kill repeats at most what it cut short."""
-    assert job.refresh().state == life.state, (where, job, job.error)
-    if life.state == "succeeded":
-        assert job.result == life.result, where
-    noted = calls.of(job.id)
-    assert [noted[word] for word in life.once] == [1] * len(life.once), (where, noted)
-    for word in life.often:
-        assert len(calls.keys(job.id, word)) <= 1, where
-    most = TALLY.get(life.body, len(life.often) + len(life.once)) + UNRECORDED.get(life.body, 1)
-    assert sum(noted.values()) <= most, (where, noted)
-    assert booked(harness, job) == list(life.booked), where
-    if life.undone:
-        assert [one.path for one in job.preview_undo() if one.undone_at] == list(life.undone), where
-        assert all(noted[f"undo-{path[-1]}"] for path in life.undone), (where, noted)
-        assert harness.app.jobs.get(harness.app.workflows.get(job.id).undone_by or 0).state == "succeeded", where
-    if life.paths:
-        found = steps_of(harness, job)
-        assert {path for path in found if "/" not in path} == set(life.paths), where
-    life.look(harness, job)
-
-
-TALLY = {"gather": 9, "tries": 3, "order": 6, "generations": 3}
-"""How many calls a workflow makes without kills, if it is not one for each word."""
-UNRECORDED = {"gather": 8, "branches": 2, "caught": 2}
-"""How many calls a kill can repeat, if it is not one: steps at the same time, and an error that the function has caught
-together with the next step."""
+    assert list(look(harness, calls, life, job, recorded)) == [], where
 
 
 def settle(harness: Harness, lives: list[tuple[Life, Job[Any]]]) -> None:
@@ -106,18 +77,11 @@ def test_a_worker_is_killed_at_every_statement(harness: Harness, calls: Calls, w
         recorded = calls_of_recorded(harness, calls, life, job)
         harness.clock.advance(life.turns)
         settle(harness, [(life, job)])
-        check(harness, calls, life, job, f"{name}: before statement {k}")
-        assert calls_of_recorded(harness, calls, life, job).items() >= recorded.items(), k
+        check(harness, calls, life, job, recorded, f"{name}: before statement {k}")
         if not died:
             break
     assert k > 50
     assert harness.store.verify() == []
-
-
-def calls_of_recorded(harness: Harness, calls: Calls, life: Life, job: Job[Any]) -> dict[str, int]:
-    """How often the steps that are on record were called, for steps named as what they note."""
-    noted, found = calls.of(job.id), steps_of(harness, job)
-    return {word: noted[word] for word in life.often if word in found}
 
 
 @pytest.mark.timeout(600)
@@ -138,7 +102,5 @@ def test_a_worker_is_killed_at_some_statements(harness: Harness, calls: Calls, w
         harness.clock.advance(sum(life.turns for life, _ in lives))
         settle(harness, lives)
         for life, job in lives:
-            where = f"{life.body}: statement {k}, seed {seed}"
-            check(harness, calls, life, job, where)
-            assert calls_of_recorded(harness, calls, life, job).items() >= before[job.id].items(), where
+            check(harness, calls, life, job, before[job.id], f"{life.body}: statement {k}, seed {seed}")
     assert harness.store.verify() == []

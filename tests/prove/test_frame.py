@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from prove.coverage import REQUIRED, missing_points
 from prove.figure import Budget, Tally
 from prove.figures import FIGURES, Figure, figures_named
 from prove.report import BEGIN, END, PAGE, rendered
@@ -68,16 +67,6 @@ def test_one_finding_is_not_clean(outcome: str) -> None:
     assert not found.is_clean
     assert any("seed 3: a job is gone" in text for text in findings(found))
     assert results(Tally(injected=Counter(kill=3))).is_clean
-
-
-def test_a_point_that_was_not_reached_is_not_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REQUIRED, "nightly", frozenset({"error LeaseLost"}))
-    assert missing_points(Counter({"error LeaseLost": 99}), "nightly") == {"error LeaseLost": 99}
-    assert missing_points(Counter({"error LeaseLost": 100}), "nightly") == {}
-    found = results(Tally(injected=Counter(kill=1)))
-    found.missing = missing_points(found.covered, "nightly")
-    assert not found.is_clean
-    assert "not covered: error LeaseLost (reached 0 times)" in list(findings(found))
 
 
 def test_nothing_that_ran_is_not_clean() -> None:
