@@ -15,6 +15,7 @@ __all__ = ["CHEAPEST", "DEFECTS", "Defect", "Edit", "PatchError", "planted"]
 _ALL = (
     *store.ORDERS,
     *store.SIMULATED,
+    *store.KILLED,
     *worker.WORKER,
     *worker.SERVICES,
     *workflows.WORKFLOWS,

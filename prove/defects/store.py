@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from prove.defects.defect import Defect, Edit
-from prove.defects.proofs import every_order, people, simulation
+from prove.defects.proofs import every_order, kills, people, simulation
 
-__all__ = ["ORDERS", "SIMULATED"]
+__all__ = ["KILLED", "ORDERS", "SIMULATED"]
 
 _ENDINGS = "store/jobs/sqlite_endings.py"
 _RULES = "store/jobs/sqlite_ending_rules.py"
@@ -17,6 +17,25 @@ _GROUP = "store/sqlite/driver/group_commit.py"
 _EXECUTION_CHECK = (
     "   AND NOT EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = j.id AND e.committed_at IS NOT NULL)\n"
 )
+
+KILLED = (
+    Defect(
+        "job without its key",
+        "store",
+        "a key is written in another transaction than its job",
+        (
+            Edit(
+                "store/sqlite/driver/executor.py",
+                "return self._cursor.executemany(sql, params).rowcount",
+                'self._cursor.execute("COMMIT")\n'
+                '        self._cursor.execute("BEGIN IMMEDIATE")\n'
+                "        return self._cursor.executemany(sql, params).rowcount",
+            ),
+        ),
+        kills("sqlite", "send under a key"),
+    ),
+)
+"""Found by kills at statements."""
 
 SIMULATED = (
     Defect(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prove.defects.defect import Defect, Edit
-from prove.defects.proofs import simulation, tests
+from prove.defects.proofs import lives, simulation, tests
 
 __all__ = ["WORKFLOWS"]
 
@@ -41,6 +41,21 @@ WORKFLOWS = (
         "a step in a transaction is not recorded in it",
         (Edit("store/sqlite/commit_block.py", "self._last(lambda: self._write_last(self._verbs(executor)))", "pass"),),
         simulation(),
+    ),
+    Defect(
+        "step after its effect",
+        "workflows",
+        "a step in a transaction is recorded in another transaction than its effect",
+        (
+            Edit(
+                "store/sqlite/commit_block.py",
+                "self._last(lambda: self._write_last(self._verbs(executor)))",
+                'executor._cursor.execute("COMMIT")\n'
+                '        executor._cursor.execute("BEGIN IMMEDIATE")\n'
+                "        self._last(lambda: self._write_last(self._verbs(executor)))",
+            ),
+        ),
+        lives("sqlite", "transactions"),
     ),
     Defect(
         "lost wake-up",
