@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from detent.archive.file import Unreadable, sync_directory
-from detent.archive.writer import PORTION, Archive, Portion
+from detent.archive.writer import Archive, Portion
 from detent.model.records import JobPlace, JobRow
 from detent.store.contract import Store
 
@@ -83,7 +83,7 @@ class ArchiveRun:
         described = msgspec.json.encode([store.identity_list()[-1].identity, chosen])
         self._mark = directory / f".unfinished-{hashlib.sha256(described).hexdigest()[:16]}.json"
 
-    def run(self, portion: int = PORTION) -> Report:
+    def run(self, portion: int = Archive.portion_max) -> Report:
         """Write everything. `OSError` if a file cannot be written, `Unreadable` if the mark is damaged."""
         mark = self._begun() if self._drop is None else None
         before, place = (self._before, None) if mark is None else (mark.before, mark.after)

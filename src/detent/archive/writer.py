@@ -17,11 +17,8 @@ from detent.model.records import JobDetails, JobPlace, JobRow
 from detent.model.workflow_records import WorkflowRow
 from detent.store.contract import Verbs
 
-__all__ = ["JSON_TEXT", "PORTION", "Archive", "Portion", "check_directory"]
+__all__ = ["JSON_TEXT", "Archive", "Portion", "check_directory"]
 
-PORTION = 500
-"""Jobs that are looked at in one transaction, and the most in a file. Small, because on SQLite no other connection can
-write meanwhile."""
 JSON_TEXT = frozenset({"payload", "metadata", "result"})
 """Fields that hold JSON as text. In a line their JSON is embedded."""
 
@@ -46,6 +43,10 @@ class Portion:
 
 class Archive:
     """A directory into which jobs are written, as its new files."""
+
+    portion_max = 500
+    """Jobs that are looked at in one transaction, and the most in a file. Small, because on SQLite no other connection
+    can write meanwhile."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)

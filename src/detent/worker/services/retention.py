@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from detent.archive.writer import PORTION as ARCHIVED
-from detent.archive.writer import Archive
 from detent.lifecycle.library import JOB
 from detent.model.records import BadRow, JobPlace
 from detent.model.service_records import Agenda
@@ -18,6 +16,9 @@ from detent.store.contract import Store
 from detent.store.row_errors import cause_of, is_of_one_row
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
+
+if TYPE_CHECKING:
+    from detent.archive.writer import Archive  # not loaded into every worker
 
 __all__ = ["Keep", "Retention"]
 
@@ -71,7 +72,7 @@ class Retention:
 
     def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
         self._store = store
-        self._portion = self._portion_max = portion or (_PORTION if archive is None else ARCHIVED)
+        self._portion = self._portion_max = portion or (_PORTION if archive is None else archive.portion_max)
         self._isolation = DamageIsolation("retention", store)
         self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from detent.alerts.sink_options import SinkOptions
-from detent.archive.writer import Archive
 from detent.errors import DatabaseError, DatabaseUnreachable, SchemaMissing
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
@@ -78,7 +77,11 @@ class ServiceSet:
         """Set while there may be failed jobs for which the application's hooks were not called."""
         activity = self.heartbeat.activity
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, activity=activity)
-        archive = Archive(options.archive) if options.archive else None
+        archive = None
+        if options.archive:
+            from detent.archive.writer import Archive  # not loaded into every worker
+
+            archive = Archive(options.archive)
         keep = Keep(
             options.keep_succeeded,
             options.keep_others,
