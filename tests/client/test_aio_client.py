@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from detent import Context
+from detent import Context, Detent
 from detent.errors import InvalidInput, InvalidTransition, JobTimeout, KeyConflict, NotFound
 from tests.app.shop import Shop
 
@@ -101,6 +102,21 @@ def test_a_cancelled_enqueue_stalls_nobody(shop: Shop) -> None:
         assert (await shop.app.aio.enqueue(shop.welcome.call(user_id=99))).created
 
     asyncio.run(story())
+
+
+def test_the_block_opens_and_closes_the_database(sqlite_url: str) -> None:
+    """`async with app.aio` is the lifespan of a web application; the next use opens the database again."""
+    app = Detent(sqlite_url)
+
+    async def serve() -> None:
+        async with app.aio as aio:
+            assert Path(sqlite_url.removeprefix("sqlite:///")).exists()
+            assert await aio.jobs.list() == []
+        assert not Path(f"{sqlite_url.removeprefix('sqlite:///')}-wal").exists()  # the last connection was closed
+        assert await app.aio.jobs.list() == []
+        await app.aio.close()
+
+    asyncio.run(serve())
 
 
 def test_one_application_serves_one_loop_after_another(shop: Shop) -> None:

@@ -23,7 +23,6 @@ ONLY_PLAIN = {
     "batch": "declares; reads nothing",
     "batches": "what is declared; reads nothing",
     "call_named": "describes a call; reads nothing",
-    "close": "closes both twins",
     "clock": "for tools",
     "enqueue_named": "for the command line and other languages",
     "find_task": "what is declared; reads nothing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from detent.client.actor import actor_and_reason
 from detent.client.aio_job import AsyncJob
@@ -38,6 +38,17 @@ class AioClient:
     async def open(self) -> None:
         """Open the database. Optional: the first use opens it too."""
         await asyncio.to_thread(lambda: self._engine.store)
+
+    async def close(self) -> None:
+        """Finish pending writes and close the database, for the sync application too. The next use opens it again."""
+        await asyncio.to_thread(self._engine.close)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> AsyncJob[R]:
         """Enqueue one call; when this returns, the job is accepted and durable. Options as for `app.enqueue`."""
