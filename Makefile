@@ -10,6 +10,7 @@ DEMO := build/demo
 PEERS := .peers
 NEEDS := benchmarks/contenders/requirements
 TIER ?= commit
+HOURS ?= 1
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
@@ -20,7 +21,7 @@ WHOLE := faults mutants twin acceptance alerts app archive batch benchmarks cli 
 REPAIRS := test_committed_before.py test_job_claim_each.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console docs setup console-build console-check quick test faults simulate prove prove-report lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console docs setup console-build console-check quick test faults simulate prove prove-report soak lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -83,6 +84,9 @@ prove: $(STAMP) ## every proof as a figure in one table: TIER=commit (default), 
 
 prove-report: $(STAMP) ## put the last `make prove` into docs/reliability.md
 	$(BIN)/python -m prove report
+
+soak: $(STAMP) ## a steady load with faults: nothing may grow. HOURS=1, DATABASE=sqlite or postgresql (default: both)
+	$(BIN)/python -m prove soak --hours $(HOURS) $(if $(DATABASE),--database $(DATABASE)) $(if $(SEED),--seed $(SEED))
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)

@@ -17,6 +17,7 @@ from prove.report import publish
 from prove.required_points import summary
 from prove.results import ROOT, Results
 from prove.runner import run_figure, run_tier
+from prove.soak.run import KINDS, soak
 from prove.table import circumstances, findings, terminal_table
 
 __all__ = ["KEPT", "add_commands"]
@@ -48,6 +49,12 @@ def add_commands(commands: Any, say: Callable[[str], None]) -> None:
     trial.add_argument("--seed", type=int, default=1)
     trial.add_argument("--seconds", type=float, required=True)
     trial.set_defaults(call=lambda options: _trial(options, say))
+    long = commands.add_parser("soak", help="a steady load with faults for hours: nothing may grow (make soak)")
+    long.add_argument("--hours", type=float, default=1.0, help="fractions are allowed, such as 0.05")
+    long.add_argument("--database", choices=KINDS, action="append", help="(repeatable; default: both at once)")
+    long.add_argument("--seed", type=int, default=1, help="decides the faults")
+    long.add_argument("--to", type=Path, default=ROOT / "build/soak", metavar="FOLDER", help="(default: build/soak)")
+    long.set_defaults(call=lambda options: _soak(options, say))
     report = commands.add_parser("report", help="put the last run of all figures into docs/reliability.md")
     report.add_argument("results", type=Path, nargs="?", default=KEPT, metavar="FILE")
     report.set_defaults(call=lambda options: _report(options, say))
@@ -81,6 +88,16 @@ def _trial(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     found = DEFECTS[options.defect].proof.find(options.seed, options.seconds)
     say(found)
     return FOUND if found else SURVIVED
+
+
+def _soak(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    found = soak(options.hours, options.database or KINDS, seed=options.seed, to=options.to, say=say)
+    for kind, sentences in found.items():
+        for sentence in sentences:
+            say(f"{kind}: {sentence}")
+        say(f"{kind}: {'NOT CLEAN' if sentences else 'flat, nothing lost, doubled or stuck, and verify is clean'}.")
+    say(f"Samples, plots and logs: {options.to}")
+    return _NOT_CLEAN if any(found.values()) else 0
 
 
 def _report(options: argparse.Namespace, say: Callable[[str], None]) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Tree"]
+__all__ = ["CHILD", "Tree", "family"]
 
 STOP = 10.0
 LOOK = 0.2
@@ -49,7 +49,7 @@ class Tree:
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK
             for program in self._programs:
-                processes = _below(program.pid)
+                processes = family(program.pid)
                 self.peak = max(self.peak, sum(map(_resident, processes)))
                 self._used.update((process, used) for process in processes if (used := _cpu(process)))
 
@@ -63,7 +63,7 @@ class Tree:
         """Megabytes resident and proportional (memory that is shared is divided): of the one that supervises, and of
         the largest one below it that runs the user's code."""
         tops = self.tops
-        children = [process for top in tops for process in _below(top) if CHILD in _words(process)]
+        children = [process for top in tops for process in family(top) if CHILD in _words(process)]
         return {
             "supervisor_mb": max(map(_resident, tops), default=0.0),
             "supervisor_shared_mb": max(map(_proportional, tops), default=0.0),
@@ -73,15 +73,15 @@ class Tree:
 
     def resident(self) -> float:
         """Megabytes that all of them have now."""
-        return sum(_resident(process) for top in self.tops for process in _below(top))
+        return sum(_resident(process) for top in self.tops for process in family(top))
 
     def threads(self) -> int:
         """How many threads all of them have now."""
-        return sum(_threads(process) for top in self.tops for process in _below(top))
+        return sum(_threads(process) for top in self.tops for process in family(top))
 
     def peak_of_child(self) -> float:
         """The most megabytes that the largest one which runs the user's code has ever had."""
-        children = [process for top in self.tops for process in _below(top) if CHILD in _words(process)]
+        children = [process for top in self.tops for process in family(top) if CHILD in _words(process)]
         return max(map(_most_resident, children), default=0.0)
 
     def __enter__(self) -> Self:
@@ -106,13 +106,13 @@ def _signal(program: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(program.pid, number)
 
 
-def _below(process: int) -> list[int]:
+def family(process: int) -> list[int]:
     """The process and all its descendants."""
     found = [process]
     with suppress(OSError):
         for path in Path(f"/proc/{process}/task").glob("*/children"):
             for child in path.read_text().split():
-                found += _below(int(child))
+                found += family(int(child))
     return found
 
 

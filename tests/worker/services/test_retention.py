@@ -70,6 +70,18 @@ class TestRetention:
         assert isinstance(made, Enqueued)
         assert made.created
 
+    def test_passes_may_follow_each_other_sooner_than_every_hour(self, store: Store, clock: StoreClock) -> None:
+        """J16: the horizon moves with each pass. The soak of prove/ runs one every 15 seconds."""
+        retention = Retention(store, Keep(succeeded=60 / 86_400, others=0), every=15)
+        retention.run(0.0)
+        done = succeeded(store)
+        clock.advance(timedelta(seconds=59))
+        retention.run(1.0)
+        assert state(store, done) == "succeeded"
+        clock.advance(timedelta(seconds=16))
+        retention.run(2.0)
+        assert store.job_get([done]) == [None]
+
     def test_nothing_goes_where_everything_is_kept(self, store: Store, clock: StoreClock) -> None:
         """J16: 0 days means for ever."""
         done = succeeded(store)

@@ -67,11 +67,19 @@ class Retention:
 
     Jobs that were created after the horizon are not read.
 
-    The horizon moves by whole hours, because each horizon is recorded for ever.
+    The horizon moves by whole hours (`every`, in seconds), because each horizon is recorded for ever.
     """
 
-    def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keep: Keep,
+        portion: int | None = None,
+        archive: Archive | None = None,
+        every: int = 3600,
+    ) -> None:
         self._store = store
+        self._every = every
         self._portion = self._portion_max = portion or (_PORTION if archive is None else archive.portion_max)
         self._isolation = DamageIsolation("retention", store)
         self._archive = archive
@@ -91,7 +99,7 @@ class Retention:
         return bool(self._walks)
 
     def _next(self, agenda: Agenda) -> datetime | None:
-        return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
+        return agenda.now if self._walks or self._begin_of_pass(agenda.now) != self._hour else None
 
     def _skip_damage(self, walk: _Walk[Any], error: Exception, now: float) -> Any:
         """Return where a pass continues after a portion that a damaged row made fail. The portion is halved until it
@@ -110,7 +118,7 @@ class Retention:
     def run(self, now: float) -> None:
         """Handle the next portions, or begin a new pass if an hour has passed. Jobs that cannot be archived stay, and
         are tried again in an hour."""
-        hour = _hour(self._store.now())
+        hour = self._begin_of_pass(self._store.now())
         if hour != self._hour:
             self._hour = hour
             # The newer horizon last: an older one that is not beyond the recorded horizon needs no record.
@@ -176,6 +184,6 @@ class Retention:
     def _drop_results(self, after: JobPlace) -> JobPlace | None:
         return self._store.result_drop(after, self._portion).next
 
-
-def _hour(moment: datetime) -> datetime:
-    return moment.replace(minute=0, second=0, microsecond=0)
+    def _begin_of_pass(self, moment: datetime) -> datetime:
+        seconds = int(moment.timestamp())
+        return datetime.fromtimestamp(seconds - seconds % self._every, UTC)
