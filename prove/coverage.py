@@ -151,7 +151,8 @@ def errors_counted() -> Iterator[Counter[str]]:
 
     def counted(kind: type[DetentError], *args: Any, **_: Any) -> DetentError:
         points[f"error {kind.__name__}"] += 1
-        made: DetentError = Exception.__new__(kind, *args)
+        # Not that of Exception: WaitTimeout is a TimeoutError too, which has one of its own.
+        made: DetentError = super(DetentError, kind).__new__(kind, *args)
         return made
 
     before = DetentError.__dict__.get("__new__")

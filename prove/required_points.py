@@ -14,6 +14,7 @@ from detent.lifecycle.library import LIBRARY
 from prove.bad_disk import FAULTS as DISK_FAULTS
 from prove.coverage import fault_points, transition_point
 from prove.figure import Tier
+from prove.lost_answers.ways import CRASH, LOSSES
 
 __all__ = ["DECLARED", "EXEMPT", "FAULTS", "REQUIRED", "TIMES", "missing_points", "summary", "with_classes"]
 
@@ -21,7 +22,7 @@ TIMES: dict[Tier, int] = {"commit": 1, "nightly": 100, "release": 100}
 """How often a point must be reached to count. The tier `commit` only reports."""
 
 FAULTS = (
-    *("SIGKILL", "backend terminated", "lost sync", *DISK_FAULTS),
+    *("SIGKILL", "backend terminated", "lost sync", *DISK_FAULTS, *LOSSES),
     *("no answer from the database", "answer lost after the effect", "slow call", "wake-up that is lost"),
     *("crash of a process", "process that stands still", "machine that stands still"),
     *("function that fails", "function that commits again"),
@@ -75,6 +76,10 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "transition job: failed -> succeeded (force)",
             *(f"transition job: quarantined -> {one} (settle)" for one in ("pending", "succeeded")),
         ),
+    ),
+    (
+        "a restart takes a second or more, so a nightly run may have time for fewer than 100 times",
+        tuple(fault_points(CRASH)),
     ),
     (
         "no figure has graphs yet: see tests/contract/graphs",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from prove.exhaustive.moves import Bounds
     from prove.kills.scene import Kind
 
-__all__ = ["Proof", "every_order", "kills", "lives", "people", "simulation", "tests"]
+__all__ = ["Proof", "every_order", "kills", "lives", "lost_answers", "people", "simulation", "tests"]
 
 _SEEDS_APART = 10_000_000
 
@@ -86,6 +86,17 @@ def lives(kind: Kind, *names: str) -> Proof:
         return _first(sweep(_budget(seed, seconds), kind, names, findings_max=1))
 
     return Proof("kills in workflows", find, 300)
+
+
+def lost_answers(kind: Kind, *deeds: str) -> Proof:
+    """Commits of these deeds and workflows whose request or answer is lost."""
+
+    def find(seed: int, seconds: float) -> str:
+        from prove.lost_answers.sweep import sweep
+
+        return _first(sweep(_budget(seed, seconds), kind, names=deeds, findings_max=1))
+
+    return Proof("lost answers", find, 300)
 
 
 def tests(*names: str) -> Proof:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -27,16 +27,17 @@ Kind = Literal["sqlite", "postgres"]
 
 
 @contextmanager
-def databases(kind: Kind) -> Iterator[Iterator[AbstractContextManager[str]]]:
+def databases(kind: Kind, cluster: Cluster | None = None) -> Iterator[Iterator[AbstractContextManager[str]]]:
     """Yield copies of a migrated database with the tables of the deeds, one after the other, without end. Each is a
-    context, whose value is its URL and which removes it. On PostgreSQL its time is read from a table."""
+    context, whose value is its URL and which removes it. On PostgreSQL its time is read from a table. `cluster` is a
+    server that the caller may stop; else all figures share one."""
     with ExitStack() as exits:
         if kind == "sqlite":
             place = MEMORY if Path(MEMORY).is_dir() else None
             folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="detent-kills-", dir=place)))
             yield _files(folder)
         else:
-            yield _server_databases(exits.enter_context(start_cluster()), exits)
+            yield _server_databases(cluster or exits.enter_context(start_cluster()), exits)
 
 
 def _files(folder: Path) -> Iterator[AbstractContextManager[str]]:
@@ -90,18 +91,27 @@ def declare_deeds(harness: Harness) -> None:
 
 class Scenes:
     """The scene of the next deed: `current`, until `renew` is called. `covered` is what was reached on all of them.
-    `prepare` is called with each."""
+    `prepare` is called with each. `way` is the way to the database: it is given its URL, and its value is that of the
+    way."""
 
-    def __init__(self, kind: Kind, prepare: Callable[[Harness], None] = declare_deeds) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        prepare: Callable[[Harness], None] = declare_deeds,
+        *,
+        cluster: Cluster | None = None,
+        way: Callable[[str], AbstractContextManager[str]] = nullcontext,
+    ) -> None:
         self._prepare = prepare
+        self._way = way
         self._exits = ExitStack()
         self._scene = ExitStack()
-        self._databases = self._exits.enter_context(databases(kind))
+        self._databases = self._exits.enter_context(databases(kind, cluster))
         self.covered: Counter[str] = Counter()
         self.current = self._open()
 
     def _open(self) -> Harness:
-        url = self._scene.enter_context(next(self._databases))
+        url = self._scene.enter_context(self._way(self._scene.enter_context(next(self._databases))))
         harness = self._scene.enter_context(closing(Harness(url, lease=LEASE)))
         self._prepare(harness)
         return harness

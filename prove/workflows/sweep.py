@@ -20,7 +20,7 @@ from prove.kills.scene import Kind
 from prove.workflows.lives import LEASE, LIVES, Calls, Life, declare
 from prove.workflows.look import BOOKED, calls_of_recorded, look
 
-__all__ = ["small_portions", "sweep"]
+__all__ = ["Stage", "small_portions", "sweep"]
 
 _PORTION = 7
 """A group of children comes in four portions."""
@@ -37,7 +37,7 @@ class _Lived:
     recorded: dict[str, int] | None = None
 
 
-class _Stage:
+class Stage:
     """Prepares scenes. `calls` are those of the current scene."""
 
     def __init__(self, folder: Path) -> None:
@@ -89,7 +89,7 @@ def sweep(
 ) -> Tally:
     """Kill at every statement of these workflows, until the budget is spent or, without pairs, all are done."""
     with small_portions(), tempfile.TemporaryDirectory(prefix="detent-lives-") as folder:
-        stage = _Stage(Path(folder))
+        stage = Stage(Path(folder))
         deeds = {name: stage.deed(LIVES[name]) for name in names}
         return kills.sweep(
             budget,

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from detent.errors import InvalidInput, LeaseLost, NotFound, SchemaMissing
+from detent.errors import InvalidInput, LeaseLost, NotFound, SchemaMissing, WaitTimeout
 from detent.lifecycle.library import LIBRARY
 from detent.model.ops_records import CLAIM_SECONDS, SIGN_SECONDS
 from detent.store.contract import Store
@@ -105,11 +105,13 @@ def test_every_error_that_is_made_meanwhile_counts() -> None:
     """The errors stay as they are, and counting ends with the block."""
     with errors_counted() as points:
         lost = LeaseLost(job_id=1, attempt=2, found="gone")
+        late = WaitTimeout(1, "decision")
         with pytest.raises(InvalidInput, match="a: found b; allowed: c"):
             raise InvalidInput("a", "b", "c")
     NotFound("job", "1")
     assert (lost.job_id, lost.attempt, lost.found) == (1, 2, "gone")
-    assert points == {"error LeaseLost": 1, "error InvalidInput": 1}
+    assert isinstance(late, TimeoutError)
+    assert points == {"error LeaseLost": 1, "error WaitTimeout": 1, "error InvalidInput": 1}
 
 
 def test_faults_have_points_too() -> None:

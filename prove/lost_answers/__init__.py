@@ -1,0 +1,1 @@
+"""Commits whose request or answer is lost, and what must hold whoever goes on."""
