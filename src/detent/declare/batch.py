@@ -156,7 +156,7 @@ class Batch(RunDeclaration):
         hint = self._value_type
         if hint is Any:
             return Change(before=before, after=after)
-        return Change(before=msgspec.convert(before, hint), after=msgspec.convert(after, hint))
+        return Change(before=json_codec.convert(before, hint), after=json_codec.convert(after, hint))
 
     def limit_key_of(self, value: Any, ref: str) -> str | None:
         """Return the key of a target's own limit; None if it is under the limit of the batch. `InvalidInput`."""

@@ -15,6 +15,7 @@ from detent.declare.settings import Settings
 from detent.declare.task import name_of
 from detent.errors import InvalidArguments, InvalidPayload, InvalidSetting
 from detent.model import json_codec
+from detent.model.json_types import fault_of_type
 
 __all__ = ["RunDeclaration", "is_tolerance", "options_of"]
 
@@ -69,6 +70,8 @@ class RunDeclaration:
             msgspec.json.Decoder(kind)
         except (TypeError, NameError) as error:
             raise InvalidSetting(self.name, f"a field that JSON cannot carry: {error}"[:300], _CARRIED) from None
+        if (fault := fault_of_type(kind)) is not None:
+            raise InvalidSetting(f"{self.name}{fault[0]}", *fault[1:])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -21,6 +21,7 @@ from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
 from detent.model import json_codec
 from detent.model.backoff import Retry
+from detent.model.json_types import fault_of_type
 from detent.model.records import NewJob
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Task(Generic[P, R, D]):
         json_codec.text(options.queue, field="queue", bytes_max=settings.name_max)
         json_codec.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
+        self._check_types()
         for path in options.secret:
             if (named := path.partition(".")[0]) not in (*self._parameters, "result"):
                 found = f"{path!r}, and {self.name} has no parameter {named!r}"
@@ -276,6 +278,26 @@ class Task(Generic[P, R, D]):
                 self.name, f"an annotation that cannot be resolved: {error}", "types that are defined at module level"
             ) from None
 
+    def _check_types(self) -> None:
+        """Refuse types that JSON cannot carry, when the task is declared. `InvalidArguments`.
+
+        Types that do not exist yet are checked by the first call, and so are parameters with a default, which a job
+        may leave out.
+        """
+        try:
+            hints = typing.get_type_hints(self.function, include_extras=True)
+        except (NameError, TypeError):
+            return
+        required = [one.name for one in self._parameters.values() if one.default is inspect.Parameter.empty]
+        for name in (*required, "return"):
+            hint = hints.get(name, Any)
+            if hint in _PLAIN or (name == "return" and hint in (typing.NoReturn, typing.Never)):
+                continue
+            if (fault := fault_of_type(hint)) is not None:
+                path, found, allowed = fault
+                where = f"result of {self.name}" if name == "return" else f"{self.name}.{name}"
+                raise InvalidArguments(f"{where}{path}", found, allowed)
+
     @cached_property
     def _arguments(self) -> type[msgspec.Struct]:
         """Return a type with all arguments as fields, so that one decoder checks them all."""
@@ -304,6 +326,7 @@ class TaskDeclarer(Protocol):
 
 
 _ABSENT = msgspec.UNSET
+_PLAIN = (Any, str, int, float, bool, type(None))
 _CONTEXT_NAMES = frozenset({"ctx", "context", "c", "self", "cls"})
 _CARRIED = "types that JSON can tell apart: numbers, strings, lists, dicts, dates, enums, dataclasses and the like"
 

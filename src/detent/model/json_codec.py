@@ -30,8 +30,20 @@ from typing import Any, NoReturn, TypeVar, overload
 import msgspec
 
 from detent.errors import InvalidInput, InvalidPayload
+from detent.model import pydantic_models
 
-__all__ = ["check_text", "decode", "encode", "fingerprint", "fits", "malformed", "reader", "text", "unique_key"]
+__all__ = [
+    "check_text",
+    "convert",
+    "decode",
+    "encode",
+    "fingerprint",
+    "fits",
+    "malformed",
+    "reader",
+    "text",
+    "unique_key",
+]
 
 T = TypeVar("T")
 
@@ -45,6 +57,7 @@ _SHOWN_MAX = 60
 _JSON_TYPES = "null, true, false, numbers, strings, arrays, objects, and what is written as one of them"
 _FINITE = "a number that is finite as a double"
 _CLEAN_TEXT = "text without NUL and lone surrogates"
+_SECRETS = "an id of the secret; or the value itself, if the model has a serializer for this field that returns it"
 
 # Written by msgspec as plain ASCII strings, so there is nothing in them to refuse.
 _AS_STRING = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, uuid.UUID, decimal.Decimal)
@@ -138,6 +151,11 @@ def reader(type: Any, *, field: str = "payload", depth_max: int = _DEPTH_MAX) ->
     return decoded
 
 
+def convert(value: object, type: Any) -> Any:
+    """Return a decoded value as `type`. `msgspec.ValidationError` if it does not fit."""
+    return msgspec.convert(value, type, dec_hook=_read_other)
+
+
 def fits(text: str, type: Any) -> bool:
     """Whether encoded text can be read as `type`; `decode` explains why not."""
     try:
@@ -190,8 +208,8 @@ def _write_other(value: Any) -> Any:
     """Return the JSON form of a value that msgspec does not write by itself. TypeError for other types."""
     if isinstance(value, str | int | float):
         return _plain(value)
-    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
-        return dump(mode="json")
+    if pydantic_models.is_model(value):
+        return pydantic_models.dumped(value)
     raise TypeError(f"objects of type {type(value).__name__} are not JSON")
 
 
@@ -204,8 +222,8 @@ def _plain(value: str | int | float) -> str | int | float:
 
 def _read_other(type_: Any, value: Any) -> Any:
     """Return the value of a type that msgspec does not read by itself: the inverse of `_write_other`."""
-    if callable(validate := getattr(type_, "model_validate", None)):
-        return validate(value)
+    if pydantic_models.is_model_type(type_):
+        return pydantic_models.validated(type_, _encode(value))
     if isinstance(type_, type):
         if isinstance(value, type_):
             return value
@@ -297,6 +315,10 @@ def _explain_text(text: str | bytes, field: str, depth_max: int, error: Exceptio
     if not isinstance(error, msgspec.ValidationError):
         raise InvalidPayload(field, malformed(error), "one JSON value as UTF-8 text") from error
     # msgspec says: "Expected `int`, got `str` - at `$.items[3].name`".
+    if (fault := pydantic_models.fault_of(error.__cause__)) is not None:
+        inner, found, allowed = fault
+        path = str(error).rpartition(" - at `$")[2].rstrip("`")
+        raise InvalidPayload(f"{field}{path}{inner}", found, allowed) from error
     says, _, path = str(error).partition(" - at `$")
     wanted, _, got = says.partition(", got ")
     if wanted.startswith("Expected "):
@@ -354,9 +376,12 @@ def _fields_of(value: Any) -> Iterable[tuple[str, Any]]:
         return _set_fields(value, ((field.name, field.name) for field in dataclasses.fields(value)))
     if hasattr(value, "__attrs_attrs__"):
         return _set_fields(value, ((field.name, field.name) for field in value.__attrs_attrs__))
-    if callable(dump := getattr(value, "model_dump", None)):
-        dumped = dump(mode="json")
-        return dumped.items() if isinstance(dumped, dict) else [("model_dump()", dumped)]
+    if pydantic_models.is_model(value):
+        try:
+            dumped = pydantic_models.dumped(value)
+        except pydantic_models.MaskedSecret as error:
+            raise _FaultFound(str(error), _SECRETS) from None
+        return dumped.items() if isinstance(dumped, dict) else [("root", dumped)]
     raise _FaultFound(f"a value of type {type(value).__name__}", _JSON_TYPES)
 
 
