@@ -74,6 +74,8 @@ class AioClient:
         else:
             jobs = await asyncio.to_thread(self._prepared.number, checked)
         answers = await answer_of(self._client.writer_for(jobs).submit(jobs))
+        if self._engine.inline is not None:
+            await self._engine.inline.sent_on_loop()
         return self._prepared.handles(AsyncJob, listed, jobs, answers)
 
     def using(self, connection: Any) -> AioDirectClient:

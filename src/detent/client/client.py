@@ -204,7 +204,10 @@ class Client(DirectClient):
         self.keyed = keyed
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
-        return self.writer_for(jobs).write(jobs)
+        answers = self.writer_for(jobs).write(jobs)
+        if self._prepared.engine.inline is not None:
+            self._prepared.engine.inline.sent()
+        return answers
 
     def _debounce(self, job: NewJob, seconds: float) -> Enqueued | DetentError:
         return self._store.together(lambda verbs: debounced(verbs, job, seconds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from detent.client.client import Client, DirectClient, Prepared
 from detent.client.job import Job, Origin
@@ -19,7 +19,19 @@ from detent.store.enqueue_writer import EnqueueWriter
 from detent.store.group_writer import new_lock
 from detent.store.open import open_store
 
-__all__ = ["Engine", "EngineRef"]
+__all__ = ["Engine", "EngineRef", "Inline"]
+
+
+class Inline(Protocol):
+    """What is told after each enqueue, except inside a transaction of the caller's: the fixture of a test."""
+
+    def sent(self) -> None:
+        """Jobs were enqueued."""
+        ...
+
+    async def sent_on_loop(self) -> None:
+        """Jobs were enqueued by code on an event loop."""
+        ...
 
 
 class Engine:
@@ -38,6 +50,7 @@ class Engine:
         self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=new_lock())
         self.tasks: Mapping[str, Task[..., Any, Any]] = {}
         """The tasks of the application by name. They say how a result is decoded and how long it is kept."""
+        self.inline: Inline | None = None
         self._requests = itertools.count(1)
         self.prepared = Prepared(self)
         plain = EnqueueWriter(self.bare_store, batch_max=settings.write_batch_max)

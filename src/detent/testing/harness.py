@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
@@ -11,12 +12,14 @@ from detent.app.detent import Detent
 from detent.batch.due_reconciliations import begin_due
 from detent.client.engine import Engine
 from detent.client.job import Job, JobSnapshot
+from detent.declare.task import AnyTask, Call
 from detent.declare.workflow import versions_continued
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model import fork_count
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.model.service_records import WorkerSeen
 from detent.schedule.due_ticks import fire_due
+from detent.testing.enqueued import Wanted
 from detent.testing.mortal_worker import MortalWorker, WorkerDied, is_crash_at_step
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.webhooks.outgoing import DELIVERY_TASK
@@ -52,6 +55,9 @@ class Harness:
         self.clock: StoreClock = clock
         self.lease = lease
         self.delivers_webhooks = False  # so that no test sends anything by mistake
+        self.runs_inline = False
+        """Whether `enqueue` runs everything that is due, as `work()` does, before it returns."""
+        self._is_working = False
         self._crashes: dict[int, str] = {}
         self._mortals: dict[int, MortalWorker] = {}
         self._abandoned: set[int] = set()
@@ -72,6 +78,7 @@ class Harness:
         """Put an application on the test's database, and write what its code declares. It goes back to its own database
         when the test ends."""
         engine = Engine(app.settings, self.clock, self.store)
+        engine.inline = self
         self._exits.callback(app.rewire, app.rewire(engine))
         self._exits.callback(engine.close)
         self._app = app
@@ -93,24 +100,44 @@ class Harness:
         in a test.
         """
         worked: list[Job[Any]] = []
-        self._begin()
-        while True:
-            while (claimed := self._claim(len(worked), most)) is not None:
-                self.attempt(claimed)
-                worked.append(self.app.jobs.get(claimed.job_id))
-            if not (skip and self._skip()):
-                return worked
+        with self._working():
+            self._begin()
+            while True:
+                while (claimed := self._claim(len(worked), most)) is not None:
+                    self.attempt(claimed)
+                    worked.append(self.app.jobs.get(claimed.job_id))
+                if not (skip and self._skip()):
+                    return worked
 
     async def awork(self, *, most: int = 10_000, skip: bool = False) -> list[Job[Any]]:
         """Do the same as `work` in an async test: async functions run on the loop of the test, others on a thread."""
         worked: list[Job[Any]] = []
-        self._begin()
-        while True:
-            while (claimed := self._claim(len(worked), most)) is not None:
-                await self._attempt_on_loop(claimed)
-                worked.append(self.app.jobs.get(claimed.job_id))
-            if not (skip and self._skip()):
-                return worked
+        with self._working():
+            self._begin()
+            while True:
+                while (claimed := self._claim(len(worked), most)) is not None:
+                    await self._attempt_on_loop(claimed)
+                    worked.append(self.app.jobs.get(claimed.job_id))
+                if not (skip and self._skip()):
+                    return worked
+
+    def sent(self) -> None:
+        """Run what was enqueued, if `runs_inline` is True. Jobs that a job enqueues run after it."""
+        if self.runs_inline and not self._is_working:
+            self.work()
+
+    async def sent_on_loop(self) -> None:
+        """Do the same on the loop of the test."""
+        if self.runs_inline and not self._is_working:
+            await self.awork()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        before, self._is_working = self._is_working, True
+        try:
+            yield
+        finally:
+            self._is_working = before
 
     async def _attempt_on_loop(self, claimed: Claimed) -> None:
         attempt = self._start(claimed)
@@ -277,6 +304,40 @@ class Harness:
                 self.store.job_abort([ending], _WORKER)
             case None:
                 pass
+
+    def assert_enqueued(
+        self,
+        what: AnyTask | Call[Any] | str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+        due_at: datetime | None = None,
+        count: int | None = None,
+    ) -> Job[Any]:
+        """Fail unless a job of this task is on record, whatever its state, and return it: the newest that matches.
+
+        `what` is a task, its name, or a call. `payload` is a part of the arguments: objects may have more fields. The
+        key of a job that has a tenant is found together with `tenant`. With `count`, exactly so many jobs must match. The message shows the nearest jobs and how they differ.
+        """
+        __tracebackhide__ = True
+        wanted = Wanted.of(what, payload, key, queue=queue, tenant=tenant, due_at=due_at)
+        return wanted.check(self.app, count)
+
+    def refute_enqueued(
+        self,
+        what: AnyTask | Call[Any] | str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+        due_at: datetime | None = None,
+    ) -> None:
+        """Fail if such a job is on record. Arguments as for `assert_enqueued`."""
+        __tracebackhide__ = True
+        Wanted.of(what, payload, key, queue=queue, tenant=tenant, due_at=due_at).refute(self.app)
 
     def close(self) -> None:
         """Put applications back on their own databases, and close this one."""
