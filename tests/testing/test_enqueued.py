@@ -80,7 +80,7 @@ def test_what_was_enqueued_is_found(detent: Harness, app: Detent) -> None:
     detent.refute_enqueued(welcome, payload={"user_id": 8})
     detent.refute_enqueued("greet")
     detent.work()
-    detent.assert_enqueued(welcome, key="w:7")
+    detent.assert_enqueued(welcome, key="w:7", tenant="acme")
 
 
 def test_messages_show_the_nearest_jobs(detent: Harness, app: Detent) -> None:
