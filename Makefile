@@ -15,7 +15,7 @@ MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
 CODE := src tests console $(wildcard benchmarks examples prove docs)
-WHOLE := faults mutants twin acceptance alerts app archive batch benchmarks cli client docs examples http ops pipeline \
+WHOLE := faults mutants twin acceptance alerts app archive batch benchmarks cli client docs examples http integrations ops pipeline \
 	processes schedule prove store/invariants testing views worker
 # Tests that repair: a database that a later release has migrated is repaired by that release only.
 REPAIRS := test_committed_before.py test_job_claim_each.py

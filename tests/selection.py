@@ -27,11 +27,22 @@ __all__ = ["NO_POSTGRES", "ONE_DATABASE", "in_quick_run", "is_for_processes", "o
 NO_POSTGRES = "needs PostgreSQL: not part of make quick"
 _NO_PROCESSES = "starts a process: not part of make quick"
 _TESTS = Path(__file__).parent
-_FOR_PROCESSES = ("benchmarks", "cli", "console", "demo", "docs", "examples", "faults", "mutants", "processes")
+_FOR_PROCESSES = (
+    "benchmarks",
+    "cli",
+    "console",
+    "demo",
+    "docs",
+    "examples",
+    "faults",
+    "integrations",
+    "mutants",
+    "processes",
+)
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
     *("acceptance", "alerts", "app", "archive", "batch", "cli", "client", "docs", "examples", "http"),
-    *("ops", "pipeline"),
+    *("integrations", "ops", "pipeline"),
     *("processes", "schedule", "store/invariants", "testing", "views", "worker"),
 )
 """Folders of tests above the store. tests/contract and tests/twin prove that both databases behave alike, so an

@@ -64,8 +64,19 @@ def test_there_is_something_to_run() -> None:
     assert {"README.md", "docs/guide.md"} <= set(PAGES)
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.stem
+)
+def test_a_block_from_an_example_is_in_it(page: Path) -> None:
+    """A block marked `python in PATH` is a part of that file, which the tests of the example run."""
+    for path, code in re.findall(r"^```python in (\S+)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        assert path.startswith("examples/")
+        assert code in (ROOT / path).read_text("utf-8"), (path, code)
+
+
 def test_every_python_block_is_run() -> None:
     """A block that is not run is a promise nobody keeps; what cannot run is text."""
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         fences = re.findall(r"^```(python.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(fences) <= {"python run", "python test"}, page
+        assert {one.partition(" in ")[0] for one in fences} <= {"python run", "python test", "python"}, page
+        assert "python" not in fences, page

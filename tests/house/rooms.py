@@ -29,6 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("worker",),
     ("http", "testing"),
     ("cli",),
+    ("integrations",),
 )
 """Lowest first."""
 
@@ -80,6 +81,11 @@ TOUCHES = (
         what="a backend by name",
         names=("detent.store.sqlite", "detent.store.postgres", "detent.store.*.sqlite*", "detent.store.*.postgres*"),
         places=("store/*", "testing/*"),
+    ),
+    Touch(
+        what="Django",
+        names=("django", "django_tasks", "asgiref"),
+        places=("integrations/django/*",),
     ),
     Touch(
         what="the environment",
