@@ -25,7 +25,7 @@ LINE = re.compile(r"^(?:\w+=\$\()?(detent [a-z].*?)\)?(?:  +#.*)?$", re.MULTILIN
 WORD = re.compile(r"[a-z][a-z-]*")
 VERB = re.compile(r"\bapp((?:\.[a-z_]+)+)")
 FILE = re.compile(r"`((?!build/)(?:[\w.-]+/)*\w+\.(?:py|sql|md)|(?:src|tests|examples|benchmarks)/[\w./-]+)`")
-FOLDERS = ("", "docs", "examples/first", "src/detent", "src/detent/store", "tests/faults")
+FOLDERS = ("", "docs", "examples/first", "examples/django_shop", "src/detent", "src/detent/store", "tests/faults")
 """The folders that a path may be relative to."""
 
 
