@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+RELEASES := $(VENV)/.releases
 SERVES := $(VENV)/.serves
 DEMO := build/demo
 PEERS := .peers
@@ -14,14 +15,14 @@ HOURS ?= 1
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
-CODE := src tests console $(wildcard benchmarks examples prove docs)
-WHOLE := faults mutants twin acceptance alerts app archive batch benchmarks cli client docs examples http integrations ops pipeline \
+CODE := src tests console $(wildcard benchmarks examples prove docs release)
+WHOLE := faults mutants twin acceptance alerts app archive batch benchmarks cli client docs examples http integrations ops packaging pipeline \
 	processes schedule prove store/invariants testing views worker
 # Tests that repair: a database that a later release has migrated is repaired by that release only.
 REPAIRS := test_committed_before.py test_job_claim_each.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console docs setup console-build console-check quick test faults simulate prove prove-report soak lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console docs setup console-build console-check quick test faults simulate prove prove-report soak lint types house check peers bench bench-quick bench-big bench-report dist format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -53,6 +54,10 @@ $(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
 	@touch $@
 
+$(RELEASES): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	@touch $@
+
 # A failure, as without a network, is not an error: the server then says how to build the console.
 $(CONSOLE): $(RUNS) console/build.py console/package.json console/vite.config.ts console/index.html \
 		$(shell find console/src console/public -type f 2> /dev/null)
@@ -61,6 +66,9 @@ $(CONSOLE): $(RUNS) console/build.py console/package.json console/vite.config.ts
 
 console-build: $(RUNS) ## build the console into the package, with Node from PyPI if none is installed
 	@$(BIN)/python console/build.py
+
+dist: $(RELEASES) $(CONSOLE) ## what is published, in dist: wheel, source archive, bill of materials, checksums (docs/release.md)
+	@$(BIN)/python -m release.dist dist
 
 console-check: $(STAMP) ## check the types of the console against the description of the HTTP API
 	@$(BIN)/python -m tests.console.types_check

@@ -37,6 +37,7 @@ _FOR_PROCESSES = (
     "faults",
     "integrations",
     "mutants",
+    "packaging",
     "processes",
 )
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""

@@ -17,7 +17,7 @@ WHOLE = {"0001_tables.sql"}  # as long as the schema is
 UNFINISHED = re.compile(r"\b(T[O]DO|FIX[M]E|X[X]X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}-])/(work|root|home)/")
 KINDS = {".py", ".sql", ".md", ".toml", ".txt", ".sh", ".ts", ".tsx", ".css", ".html"}
-PLACES = (".ci", "src", "tests", "docs", "benchmarks", "examples", "prove")
+PLACES = (".ci", "src", "tests", "docs", "benchmarks", "examples", "prove", "release")
 
 
 def texts(root: Path) -> Iterator[tuple[Path, str]]:

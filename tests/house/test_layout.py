@@ -18,6 +18,7 @@ CUT_ACROSS = {
     "house": "the rules of HOUSE.md",
     "migrations": "making and upgrading a database",
     "mutants": "the tests notice a missing guard",
+    "packaging": "what is published, as users install it",
     "plans": "what statements cost",
     "processes": "real workers",
     "prove": "prove/ still proves",

@@ -19,44 +19,44 @@ from detent.cli.session import Session
 __all__ = ["COMMANDS", "main", "root"]
 
 COMMANDS = {
-    "alerts": "alerts",
-    "archive": "archive",
-    "backup": "backup",
-    "dead": "dead",
-    "demo": "demo",
-    "dev": "dev",
-    "doctor": "doctor",
-    "enqueue": "enqueue",
-    "figures": "figures",
-    "identities": "record",
-    "jobs": "jobs",
-    "lifecycles": "lifecycles",
-    "limits": "queues",
-    "migrate": "migrate",
-    "move": "move",
-    "operations": "operations",
-    "ops": "ops",
-    "queues": "queues",
-    "rates": "figures",
-    "record": "record",
-    "repair": "record",
-    "runs": "runs",
-    "schedules": "schedules",
-    "server": "server",
-    "tokens": "tokens",
-    "top": "top",
-    "verify": "record",
-    "watermarks": "runs",
-    "webhooks": "webhooks",
-    "worker": "worker",
-    "workers": "worker",
-    "workflows": "workflows",
+    "alerts": ("alerts", "List, acknowledge and resolve alerts; set their policies."),
+    "archive": ("archive", "Write finished jobs to files, and search these files."),
+    "backup": ("backup", "Copy a SQLite database that is in use."),
+    "dead": ("dead", "List dead jobs: jobs that failed for good and are quarantined."),
+    "demo": ("demo", "Run a small load on two workers, and kill one of them."),
+    "dev": ("dev", "Run a server, a worker and a local database, for development."),
+    "doctor": ("doctor", "Check the database, disk, record, queues, workers and alerts."),
+    "enqueue": ("enqueue", "Enqueue one job by the name of its task."),
+    "figures": ("figures", "Show success rates, durations and transitions."),
+    "identities": ("record", "Show and renew the identity of the database."),
+    "jobs": ("jobs", "List, examine, cancel, retry, discard and move jobs."),
+    "lifecycles": ("lifecycles", "Draw lifecycles; move entities of your own."),
+    "limits": ("queues", "List, pause, resume and remove limits."),
+    "migrate": ("migrate", "Bring the schema up to date."),
+    "move": ("move", "Move a whole database into another one, with its whole record."),
+    "operations": ("operations", "List, examine, cancel and wait for operations."),
+    "ops": ("ops", "Queue, claim, log and finish ops runs."),
+    "queues": ("queues", "List, pause, resume and limit queues."),
+    "rates": ("figures", "Show how many jobs moved in each minute or hour."),
+    "record": ("record", "Search the record of changes."),
+    "repair": ("record", "Bring the database back in line with its record."),
+    "runs": ("runs", "Preview, apply and roll back batch runs; start pipelines."),
+    "schedules": ("schedules", "List, set, pause, resume, run and remove schedules."),
+    "server": ("server", "Serve the HTTP API and the console."),
+    "tokens": ("tokens", "Create, list and revoke tokens of the HTTP API."),
+    "top": ("top", "Watch jobs by queue and state."),
+    "verify": ("record", "Check every invariant of the record."),
+    "watermarks": ("runs", "List watermarks: how far each source has been ingested."),
+    "webhooks": ("webhooks", "List the declared webhooks, and send a test delivery."),
+    "worker": ("worker", "Claim jobs and run them."),
+    "workers": ("worker", "List the workers that are alive, and drain one."),
+    "workflows": ("workflows", "List and examine workflows, send them signals, and undo them."),
 }
-"""The module in `detent.cli.commands` that holds each command, under the command's own name."""
+"""Each command's module in `detent.cli.commands`, and its line in the list of commands."""
 
 
 class _Root(Group):
-    """The commands of `COMMANDS`. A module is imported when its command is needed."""
+    """The commands of `COMMANDS`. A module is imported when its command is run; the list of commands needs none."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted([*self.commands, *COMMANDS])
@@ -64,8 +64,15 @@ class _Root(Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return super().get_command(context, name)
-        command: click.Command = getattr(importlib.import_module(f"detent.cli.commands.{COMMANDS[name]}"), name)
+        module, _ = COMMANDS[name]
+        command: click.Command = getattr(importlib.import_module(f"detent.cli.commands.{module}"), name)
         return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        listed = own | {name: summary for name, (_, summary) in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(listed.items()))
 
 
 @click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

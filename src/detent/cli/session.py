@@ -14,7 +14,6 @@ import click
 
 from detent.cli import output
 from detent.cli.failures import USAGE, CommandFailed
-from detent.client.list_page import ListPage
 from detent.errors import DetentError, InvalidSetting
 from detent.model.terminal_text import line
 
@@ -137,8 +136,8 @@ class Session:
             output.print_json(output.records(rows) if objects is None else list(objects))
         else:
             output.print_rows(rows, columns, empty=empty)
-        if isinstance(rows, ListPage) and rows.next is not None:
-            output.print_note(f"There may be more: --after {rows.next}")
+        if (after := getattr(rows, "next", None)) is not None:  # a `ListPage` has it
+            output.print_note(f"There may be more: --after {after}")
 
     def show_record(self, value: dict[str, Any]) -> None:
         """Print one object: its fields below each other, or as JSON."""

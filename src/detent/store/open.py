@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from detent.errors import InvalidSetting
 from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store
 
 __all__ = ["open_store"]
 
+_INSTALL = "a SQLite file; for PostgreSQL run `pip install 'detent[postgres]'`"
 _ALLOWED = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database"
 
 
@@ -33,6 +36,8 @@ def open_store(url: str, *, clock: Clock | None = None, connections_max: int = 8
                 raise InvalidSetting("database url", "sqlite with options after a ?", allowed)
             return SqliteStore(path_from_url(path), clock=clock or SystemClock())
         case "postgresql" | "postgres":
+            if importlib.util.find_spec("psycopg") is None:
+                raise InvalidSetting("database url", "PostgreSQL, but no package psycopg", _INSTALL)
             from detent.store.postgres.store import PostgresStore
 
             return PostgresStore(url, connections_max=connections_max)

@@ -1,0 +1,1 @@
+"""What makes a release out of the repository: `make dist`."""
