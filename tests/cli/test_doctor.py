@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from detent.cli.doctor import database, work
-from detent.cli.doctor.database import check_clock, check_facts, check_space
+from detent.cli.doctor import database
+from detent.cli.doctor.database import check_clock, check_space
 from detent.cli.doctor.finding import Finding, duration
 from detent.model.clock import TurnableClock
 from detent.model.database_facts import OpenTransaction, Space, TableRows
@@ -24,6 +25,7 @@ from detent.testing.stores import START, is_sqlite, plain_connection, table
 from tests.cli.shell import Shell, World
 from tests.cli.test_maintenance import lose_the_ready_rows
 from tests.deadlines import until
+from tests.migrations.next_release import NextRelease
 
 
 def found_by(shell: Shell) -> dict[str, Any]:
@@ -74,16 +76,56 @@ def test_doctor_has_a_verdict_on_each_check(shell: Shell, world: World) -> None:
     assert "none is alive, and 1 job pending" in ended.out
 
 
-def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_a_reader_keeps_from_being_reset(sqlite_shell: Shell) -> None:
     """G6: a reader that keeps its snapshot open makes the log grow, and doctor did not report it."""
-    world.pending()
-    monkeypatch.setattr("detent.store.sqlite.driver.write_ahead_log.LONG_BYTES", 1)
-    found = {one.check: one for one in check_facts(world.app.store)}
-    if world.app.store.log_growth() is None:
-        assert "log" not in found
-    else:
-        assert found["log"].verdict == "warn"
-        assert "keeps a snapshot open" in found["log"].detail
+    url = sqlite_shell.environment["DETENT_DATABASE_URL"]
+    assert found_by(sqlite_shell)["log"]["verdict"] == "ok"
+    with closing(plain_connection(url)) as reader, closing(plain_connection(url)) as writer:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM detent_job").fetchone()
+        writer.execute("CREATE TABLE report (page blob)")
+        for _ in range(70):
+            writer.execute("INSERT INTO report VALUES (zeroblob(1048576))")
+            writer.commit()
+        found = found_by(sqlite_shell)["log"]
+    assert found["verdict"] == "warn"
+    assert f"while a reader (process {os.getpid()}" in found["detail"]
+    assert "end its transaction or cursor" in found["detail"]
+
+
+def test_a_sqlite_that_may_corrupt_its_log_is_named(sqlite_shell: Shell) -> None:
+    found = found_by(sqlite_shell)["database"]
+    is_sound = sqlite3.sqlite_version_info >= (3, 51, 3)
+    assert found["verdict"] == ("ok" if is_sound else "warn")
+    assert ("or use a Python with a later SQLite" in found["detail"]) is not is_sound
+    assert f"SQLite {sqlite3.sqlite_version} " in found["detail"]
+
+
+def test_a_schema_that_is_behind(shell: Shell, tmp_path: Path) -> None:
+    """The next release finds the database of this one, and touches nothing."""
+    release = NextRelease(tmp_path / "next").with_number().with_column()
+    done = subprocess.run(
+        shell.argv("doctor"),
+        cwd=release.source,
+        env=shell.environment | {"PYTHONPATH": str(release.source)},
+        capture_output=True,
+        text=True,
+    )
+    (line,) = (line for line in done.stdout.splitlines() if " schema " in line)
+    assert line.startswith("fail")
+    assert "is older than this version of Detent, which needs 2; run `detent migrate`" in line
+    assert done.returncode == 1
+    assert found_by(shell)["schema"]["verdict"] == "ok"
+
+
+def test_a_clock_that_is_set_wrong(lone_shell: Shell, postgres_store_url: str) -> None:
+    """The server's time is another one than this machine's."""
+    lone_shell.environment["DETENT_DATABASE_URL"] = postgres_store_url
+    found = found_by(lone_shell)["clock"]
+    assert found["verdict"] == "warn"
+    apart = abs(START - datetime.now(UTC)) / timedelta(days=1)
+    assert f" are {apart:.3g} days apart: " in found["detail"]
+    assert "set both clocks by NTP" in found["detail"]
 
 
 @pytest.mark.parametrize(
@@ -120,16 +162,20 @@ def test_doctor_says_when_there_is_no_database(lone_shell: Shell) -> None:
     assert "cannot be reached" in found["detail"]
 
 
-def test_the_oldest_ready_job_is_named_with_its_reason(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_ready_job_is_named_with_its_reason(lone_shell: Shell, postgres_store_url: str) -> None:
     """The newest pending job was named, so a queue that was stuck for hours looked well as long as jobs came in."""
-    oldest = world.pending(queue="mail")
-    world.pending(queue="mail")
-    world.app.queues.pause("mail", actor="ana", reason="the provider is down")
-    monkeypatch.setattr(work, "_READY_AGE_MAX", timedelta(0))
-    (found,) = (one for one in work.check_queues(world.app) if one.check == "oldest ready")
-    assert found.verdict == "warn"
-    assert found.detail.startswith(f"job {oldest} in queue mail, due ")
-    assert found.detail.endswith(" ago: its queue 'mail' is paused by ana: the provider is down")
+    lone_shell.environment["DETENT_DATABASE_URL"] = postgres_store_url
+    with closing(World(postgres_store_url).app) as app, closing(plain_connection(postgres_store_url)) as connection:
+        oldest = app.enqueue_named("do", '{"n":1}', queue="mail").id
+        connection.execute("UPDATE detent.test_clock SET at = at + interval '3 hours'")
+        connection.commit()
+        app.enqueue_named("do", '{"n":1}', queue="mail")
+        app.queues.pause("mail", actor="ana", reason="the provider is down")
+    found = found_by(lone_shell)["oldest ready"]
+    assert found["verdict"] == "warn"
+    assert found["detail"].startswith(f"job {oldest} in queue mail, due ")
+    assert found["detail"].endswith(", 3 h ago: its queue 'mail' is paused by ana: the provider is down")
+    assert "`detent queues resume`" in found_by(lone_shell)["queues"]["detail"]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +225,8 @@ def test_an_index_that_is_missing(shell: Shell, world: World) -> None:
         connection.commit()
     found = found_by(shell)["record"]
     assert (found["verdict"], "see `detent verify`" in found["detail"]) == ("fail", True)
+    assert "waiting_due: it is missing; " in found["detail"]
+    assert "`detent repair` shows how to mend it" in found["detail"]
     assert "waiting_due" in shell.run("verify").out
 
 
@@ -233,7 +281,7 @@ GB = 1_000_000_000
             Space(bytes=1, tables=(TableRows(name="ready", live=10, dead=2_000_000),)),
             "space",
             "warn",
-            "table ready has 2,000,000 dead rows beside 10 live ones: autovacuum is off or does not keep up",
+            "table ready has 2,000,000 dead rows beside 10 live ones: autovacuum is off, too slow, or waits",
         ),
         (Space(bytes=1, tables=(TableRows(name="job", live=900_000, dead=200_000),)), "space", "ok", ""),
         (
@@ -264,15 +312,19 @@ def held_open(url: str) -> Iterator[None]:
         yield
 
 
-def test_postgres_tells_of_dead_rows_and_of_who_keeps_them(shell: Shell, postgres_url: str) -> None:
-    shell.environment["DETENT_DATABASE_URL"] = postgres_url
-    shell.run("migrate")
+def test_dead_rows_that_a_transaction_keeps(lone_shell: Shell, postgres_url: str) -> None:
+    lone_shell.environment["DETENT_DATABASE_URL"] = postgres_url
+    lone_shell.run("migrate")
     world = World(postgres_url)
     with held_open(postgres_url), closing(plain_connection(postgres_url)) as connection, closing(world.app):
-        connection.execute("INSERT INTO detent.queue (name) SELECT 'q' || n FROM generate_series(1, 500) n")
+        connection.execute("INSERT INTO detent.queue (name) SELECT 'q' || n FROM generate_series(1, 100500) n")
         connection.execute("DELETE FROM detent.queue")
         connection.commit()
-        until(lambda: _dead_rows(world) >= 500, "the statistics of the server")
+        until(lambda: _dead_rows(world) > 100_000, "the statistics of the server")
+        found = found_by(lone_shell)["space"]
+    assert found["verdict"] == "warn"
+    assert "table queue has 100,500 dead rows beside 0 live ones" in found["detail"]
+    assert "waits for an old transaction; mend that and VACUUM the table" in found["detail"]
 
 
 def _dead_rows(world: World) -> int:

@@ -10,6 +10,7 @@ from detent.cli import output
 from detent.cli.doctor.finding import Finding, duration, size, warn_if
 from detent.model.clock import SystemClock
 from detent.model.database_facts import Space
+from detent.model.terminal_text import line
 from detent.views.database_move import condition
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _FREE_NONE = 100_000_000
 _DEAD_ROWS_MAX = 100_000
 _UNUSED_MAX = 1_000_000_000
 _TRANSACTION_SECONDS_MAX = 3600.0
+_NOT_VACUUMED = "autovacuum is off, too slow, or waits for an old transaction; mend that and VACUUM the table"
 
 
 def check_facts(store: Store) -> Iterator[Finding]:
@@ -68,7 +70,7 @@ def _bloat(space: Space) -> Finding:
     for table in space.tables:
         if table.dead > max(_DEAD_ROWS_MAX, table.live):
             rows = f"table {table.name} has {table.dead:,} dead rows beside {table.live:,} live ones"
-            return Finding("space", "warn", f"{takes}; {rows}: autovacuum is off or does not keep up")
+            return Finding("space", "warn", f"{takes}; {rows}: {_NOT_VACUUMED}")
     if space.unused_bytes > max(_UNUSED_MAX, space.bytes / 2):
         unused = f"{size(space.unused_bytes)} of them are unused"
         return Finding("space", "warn", f"{takes}; {unused}: new rows go there, and VACUUM gives them back to the disk")
@@ -89,7 +91,8 @@ def check_clock(app: Detent) -> Finding:
     # A slow answer is no skew: the database read its clock at some time between `before` and `after`.
     skew = max(before - there, there - after)
     if skew > _CLOCK_SKEW_MAX:
-        return Finding("clock", "warn", f"this machine and the database are {skew.total_seconds():.1f} s apart")
+        apart = f"this machine and the database are {duration(skew.total_seconds())} apart"
+        return Finding("clock", "warn", f"{apart}: leases and due times follow the database; set both clocks by NTP")
     return Finding("clock", "ok", "this machine and the database agree")
 
 
@@ -99,4 +102,7 @@ def check_record(app: Detent) -> Finding:
     if not found:
         return Finding("record", "ok", "no invariant is violated")
     names = ", ".join(sorted({one.invariant for one in found}))
-    return Finding("record", "fail", f"{output.count_of(len(found), 'violation')} ({names}); see `detent verify`")
+    what = f"{output.count_of(len(found), 'violation')} ({names})"
+    first = line(f"{found[0].entity} {found[0].entity_id}: {found[0].detail}")
+    advice = "see `detent verify`; `detent repair` shows how to mend it"
+    return Finding("record", "fail", f"{what}, first {first}; {advice}")

@@ -49,7 +49,7 @@ def check_queues(app: Detent) -> Iterator[Finding]:
             total[state] = total.get(state, 0) + jobs
     yield Finding("jobs", "ok", ", ".join(f"{jobs} {state}" for state, jobs in total.items() if jobs) or "none")
     paused = [line(queue.name) for queue in queues if queue.paused]
-    yield Finding("queues", "warn" if paused else "ok", f"paused: {', '.join(paused)}" if paused else "none is paused")
+    yield Finding("queues", "warn" if paused else "ok", _paused(paused) if paused else "none is paused")
     dead = total.get("quarantined", 0)
     yield Finding("dead jobs", "warn" if dead else "ok", f"{dead}; see `detent dead list`" if dead else "none")
     alive = app.store.worker_list(_SEEN_WITHIN)
@@ -60,10 +60,15 @@ def check_queues(app: Detent) -> Iterator[Finding]:
     yield _oldest(app, ready)
 
 
+def _paused(names: Sequence[str]) -> str:
+    return f"paused: {', '.join(names)}; `detent queues resume` lets their jobs start again"
+
+
 def _workers(alive: int, pending: int) -> Finding:
     if alive or not pending:
         return Finding("workers", "ok", f"{alive} alive; see `detent workers list`" if alive else "none is alive")
-    return Finding("workers", "warn", f"none is alive, and {output.count_of(pending, 'job')} pending")
+    waiting = f"none is alive, and {output.count_of(pending, 'job')} pending"
+    return Finding("workers", "warn", f"{waiting}; start one with `detent worker`")
 
 
 def _takers(ready: Sequence[OldestReady], alive: Sequence[WorkerRow]) -> Finding:

@@ -41,5 +41,5 @@ def _caution() -> str:
     sound = ".".join(map(str, _SOUND_SINCE))
     return (
         f"before {sound} a file that is checkpointed by one connection while another writes may, rarely, be corrupted; "
-        "Detent never does that, but other programs on the same file might"
+        "Detent never does that; keep other programs from writing to the file, or use a Python with a later SQLite"
     )
