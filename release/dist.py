@@ -32,7 +32,7 @@ __all__ = ["NotBuilt", "build_archives", "build_dist", "sums"]
 
 ROOT = Path(__file__).parents[1]
 CONSOLE = ROOT / "console"
-PUBLISHED = ("postgres", "server", "metrics", "otel")
+PUBLISHED = ("postgres", "server", "metrics", "otel", "django")
 """The extras whose packages are in the bill of materials: all that are not for developers of Detent."""
 BUILD_TOOLS = ("vite",)
 """Packages of the console that build it and are not part of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from release.dist import PUBLISHED
 from tests.deadlines import scaled
-from tests.packaging.installed import Installed, in_environment
+from tests.packaging.installed import ROOT, Installed, in_environment
 from tests.packaging.test_versions import PROJECT
 from tests.typing.test_typing import GOOD, HEAD
 
@@ -75,11 +76,22 @@ def otel(found: Installed, _url: str) -> None:
     assert trace in found.detent("jobs", "get", job, "--json", "--database", URL).out
 
 
+def django(found: Installed, _url: str) -> None:
+    shop = found.directory / "django_shop"
+    shutil.copytree(
+        ROOT / "examples" / "django_shop", shop, ignore=shutil.ignore_patterns("__pycache__", "*.sqlite3*", "*.db*")
+    )
+    for command in (("migrate",), ("detent", "verify")):
+        ended = found.run(str(shop / "manage.py"), *command)
+        assert ended.code == 0, ended.err
+
+
 PROOFS: dict[str, Callable[[Installed, str], None]] = {
     "postgres": postgres,
     "server": server,
     "metrics": metrics,
     "otel": otel,
+    "django": django,
 }
 
 

@@ -53,6 +53,12 @@ def test_a_missing_extra_is_named_in_one_sentence(
     assert f"`pip install 'detent[{extra}]'`" in ended.err
 
 
+def test_without_django_the_import_names_the_extra(bare: Installed) -> None:
+    ended = bare.run("-c", "import detent.integrations.django")
+    assert ended.code == 1
+    assert "needs Django, which is not installed. Run `pip install 'detent[django]'`" in ended.err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_press_of_tab_completes_a_command(shell: str, bare: Installed, tmp_path: Path) -> None:
     start, load = SHELLS[shell]
