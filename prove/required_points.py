@@ -23,6 +23,7 @@ TIMES: dict[Tier, int] = {"commit": 1, "nightly": 100, "release": 100}
 
 FAULTS = (
     *("SIGKILL", "backend terminated", "lost sync", *DISK_FAULTS, *LOSSES),
+    *("SIGSTOP beyond the lease", "restart of the server", "fail-over to a standby"),
     *("no answer from the database", "answer lost after the effect", "slow call", "wake-up that is lost"),
     *("crash of a process", "process that stands still", "machine that stands still"),
     *("function that fails", "function that commits again"),
@@ -79,7 +80,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "a restart takes a second or more, so a nightly run may have time for fewer than 100 times",
-        tuple(fault_points(CRASH)),
+        tuple(fault_points(CRASH, "restart of the server", "fail-over to a standby")),
     ),
     (
         "no figure has graphs yet: see tests/contract/graphs",

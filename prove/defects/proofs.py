@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from prove.exhaustive.moves import Bounds
     from prove.kills.scene import Kind
 
-__all__ = ["Proof", "every_order", "kills", "lives", "lost_answers", "people", "simulation", "tests"]
+__all__ = [
+    "Proof",
+    "every_order",
+    "kills",
+    "lives",
+    "lost_answers",
+    "people",
+    "restarts",
+    "simulation",
+    "standing_still",
+    "tests",
+]
 
 _SEEDS_APART = 10_000_000
 
@@ -97,6 +108,32 @@ def lost_answers(kind: Kind, *deeds: str) -> Proof:
         return _first(sweep(_budget(seed, seconds), kind, names=deeds, findings_max=1))
 
     return Proof("lost answers", find, 300)
+
+
+def restarts(times: int) -> Proof:
+    """So many restarts of a PostgreSQL server under load."""
+
+    def find(seed: int, seconds: float) -> str:
+        from detent.testing.postgres import find_binaries
+        from prove.figures import restarts as figure
+
+        return _first(figure.restarts(_budget(seed, seconds), find_binaries()[0], most=times))
+
+    return Proof("restarts", find, 120)
+
+
+def standing_still(kind: Kind, *moments: str) -> Proof:
+    """Workers that stand still beyond their lease at these moments."""
+
+    def find(seed: int, seconds: float) -> str:
+        from prove.figures.zombies import ring_on
+        from prove.zombies.pair import zombies
+
+        most = 10 * len(moments)
+        with ring_on(kind) as ring:
+            return _first(zombies(_budget(seed, seconds), ring, seed=seed, most=most, moments=moments))
+
+    return Proof("workers that stand still", find, 120)
 
 
 def tests(*names: str) -> Proof:

@@ -1,0 +1,1 @@
+"""Workers that stand still for longer than their lease at a chosen moment, while another worker takes over."""
