@@ -51,7 +51,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("P4", "restarts and fail-overs of PostgreSQL", "restarts", commit=11, nightly=400, release=2 * _HOUR),
     Figure("P5", "simulated workers, by seed", "simulation", commit=100, nightly=1500, release=4 * _HOUR, cores=2),
     Figure("P6", "every order of moves", "exhaustive_model", commit=20, nightly=400, release=2 * _HOUR),
-    Figure("P7", "seeded defects, each found by its proof", "seeded_defects", commit=25, nightly=450, release=_HOUR),
+    Figure("P7", "seeded defects, each found by its proof", "seeded_defects", commit=25, nightly=500, release=_HOUR),
     Figure("P8", "SQLite on a bad disk", "storage_faults", commit=25, nightly=300, release=2 * _HOUR),
     Figure("P10", "workers that stand still beyond their lease", "zombies", commit=10, nightly=400, release=2 * _HOUR),
     Figure("P15", "kills at statements of workflows", "workflow_kills", commit=20, nightly=400, release=2 * _HOUR),

@@ -66,13 +66,16 @@ def zombies(
     pair = _Pair(ring, tally)
     jobs: list[_Stopped] = []
     order: list[str] = []
+    found = 0
     try:
-        while len(jobs) < most and not (budget.is_spent and jobs) and not tally.stuck:
+        while len(jobs) < most and found < findings_max and not (budget.is_spent and jobs) and not tally.stuck:
             if not order:
                 order = list(moments)
                 chance.shuffle(order)
             if (stopped := pair.stop_at(order.pop(), in_the_middle=chance.random() < 0.5)) is not None:
                 jobs.append(stopped)
+                # What is written later is found at the end.
+                found += any(True for _ in pair.look(stopped))
     finally:
         pair.end()
     for one in jobs:

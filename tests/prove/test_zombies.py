@@ -41,10 +41,10 @@ def test_a_slice_is_clean(kind: Kind) -> None:
     assert tally.covered["zombie taken over"]
 
 
-def test_a_fence_that_is_gone_is_found(kind: Kind) -> None:
+def test_a_fence_that_is_gone_is_found(postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker that stood still ends the attempt of the other one, in the middle of it."""
-    name = {"sqlite": "no fence, SQLite", "postgres": "no fence, PostgreSQL"}[kind]
-    trial = try_defect(DEFECTS[name], seed=1)
+    monkeypatch.setenv(URL_VARIABLE, postgres_cluster.url)
+    trial = try_defect(DEFECTS["no fence, PostgreSQL"], seed=1)
     assert trial.verdict == "found", trial
     assert "instead of attempt" in trial.said
 
