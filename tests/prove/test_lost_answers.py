@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from contextlib import closing
 
 import pytest
 
+from detent.errors import DatabaseUnreachable
+from detent.store.open import open_store
 from detent.store.postgres import commit_block
+from detent.testing.lossy_proxy import Loss, Proxy, Request
 from detent.testing.postgres import URL_VARIABLE, Cluster, find_binaries, start_cluster
+from detent.testing.stores import plain_connection
 from prove.figure import Budget, Tally
 from prove.figures import FIGURES
 from prove.kills.scene import Kind
@@ -54,6 +59,28 @@ def test_a_server_that_crashes_after_a_commit() -> None:
         tally = sweep(budget(random.randrange(10**6)), "postgres", cluster=cluster, names=NAMES, most=2)
     assert tally.is_clean, tally.stories
     assert tally.injected == {CRASH: 2}
+
+
+def test_a_late_request_arrives_after_the_client_was_cut_off(postgres_store_url: str) -> None:
+    """The client finds nothing at first; later the write takes effect."""
+    is_late = False
+
+    def loses(request: Request) -> Loss | None:
+        return "late" if is_late and request.verb == "ids_reserve" else None
+
+    def reserved() -> int:
+        with closing(plain_connection(postgres_store_url)) as connection:
+            return int(connection.execute("SELECT last_value FROM detent.id_seq").fetchone()[0])
+
+    with Proxy(postgres_store_url, loses) as proxy, closing(open_store(proxy.url)) as store:
+        store.ids_reserve(1)  # prepares the statement
+        before, is_late = reserved(), True
+        with pytest.raises(DatabaseUnreachable):
+            store.ids_reserve(7)
+        assert reserved() == before
+        proxy.deliver()
+        assert reserved() >= before + 7
+        assert proxy.lost == ["ids_reserve"]
 
 
 def test_a_seed_repeats_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
