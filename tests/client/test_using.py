@@ -220,6 +220,16 @@ def postgres_shop(postgres_store_url: str) -> Iterator[Shop]:
         yield shop
 
 
+@pytest.fixture
+def sqlite_shop(sqlite_store_url: str) -> Iterator[Shop]:
+    with open_shop(sqlite_store_url) as shop:
+        yield shop
+
+
+def async_url(shop: Shop) -> str:
+    return alchemy_url(shop.url).replace("sqlite:", "sqlite+aiosqlite:")
+
+
 async def on_the_driver(shop: Shop, work: Callable[[Any], Any]) -> None:
     connection = await psycopg.AsyncConnection.connect(shop.url)
     try:
@@ -229,14 +239,14 @@ async def on_the_driver(shop: Shop, work: Callable[[Any], Any]) -> None:
 
 
 async def on_the_core(shop: Shop, work: Callable[[Any], Any]) -> None:
-    engine = create_async_engine(alchemy_url(shop.url))
+    engine = create_async_engine(async_url(shop))
     async with engine.connect() as connection:
         await work(connection)
     await engine.dispose()
 
 
 async def on_the_orm(shop: Shop, work: Callable[[Any], Any]) -> None:
-    engine = create_async_engine(alchemy_url(shop.url))
+    engine = create_async_engine(async_url(shop))
     async with AsyncSession(engine) as session:
         await work(session)
     await engine.dispose()
@@ -298,8 +308,17 @@ OVER_ASYNCPG = [on_asyncpg, on_a_pool_of_asyncpg, on_the_core_over_asyncpg, on_t
 
 @pytest.mark.parametrize("kind", [on_the_driver, on_the_core, on_the_orm, *OVER_ASYNCPG])
 def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -> None:
+    check_on_an_async_connection(postgres_shop, kind)
+
+
+@pytest.mark.parametrize("kind", [on_the_core, on_the_orm])
+def test_on_an_async_connection_over_aiosqlite(sqlite_shop: Shop, kind: Callable[..., Any]) -> None:
+    """Ids are taken in the transaction itself: it was refused."""
+    check_on_an_async_connection(sqlite_shop, kind)
+
+
+def check_on_an_async_connection(shop: Shop, kind: Callable[..., Any]) -> None:
     """J2: the same promises, awaited."""
-    shop = postgres_shop
     dead, taken, pending = shop.quarantined(), shop.app.enqueue(shop.welcome.call(0), key="k"), shop.welcome.enqueue(1)
 
     async def work(connection: Any) -> None:
@@ -329,6 +348,14 @@ def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -
 def test_sqlite_has_no_async_connections(sqlite_url: str) -> None:
     with open_shop(sqlite_url) as shop, shop.untouched(), pytest.raises(WrongPlace, match=r"use app\.using"):
         shop.app.aio.using(object())
+
+
+def test_an_async_connection_is_refused_by_the_sync_client(shop: Shop) -> None:
+    """It died with "a builtins.coroutine", which was never awaited."""
+    engine = create_async_engine(async_url(shop))
+    for one in (AsyncSession(engine), engine.connect()):
+        with pytest.raises(WrongPlace, match=r"which is awaited; use app\.aio\.using"):
+            shop.app.using(one)
 
 
 def test_what_is_no_async_connection_is_refused(postgres_shop: Shop) -> None:

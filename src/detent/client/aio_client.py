@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self, TypeVar, Unpack
 
 from detent.client.actor import actor_and_reason
 from detent.client.aio_job import AsyncJob
 from detent.client.aio_threads import answer_of
+from detent.client.client import DirectClient
 from detent.client.engine import Engine
 from detent.client.job import JobSnapshot
 from detent.client.job_verbs import cancel_reason, check_id, moved, unwrap
@@ -81,6 +82,9 @@ class AioClient:
     def using(self, connection: Any) -> AioDirectClient:
         """Return a client that works inside your own transaction, on an async connection of psycopg, asyncpg or
         SQLAlchemy."""
+        # A database with a single writer takes ids in the transaction itself, which only the sync client does.
+        if self._engine.bare_store.ids_by_transaction and hasattr(connection, "run_sync"):
+            return AioSyncedClient(connection, self)
         return AioDirectClient(self._engine.bare_store.on_async(connection), self)
 
 
@@ -142,3 +146,44 @@ class AioDirectClient:
         job_id = job.id if isinstance(job, JobSnapshot) else check_id(job)
         signal = new_signal(job_id, name, payload, dedupe, actor, reason, self._prepared.settings)
         return unwrap((await self._verbs.signal_send([signal], apart=True))[0])
+
+
+class AioSyncedClient(AioDirectClient):
+    """The same on an async connection or session of SQLAlchemy, which runs the sync client with its `run_sync`."""
+
+    def __init__(self, connection: Any, client: AioClient) -> None:
+        self._connection = connection
+        self._client = client
+        self._engine = client._engine
+
+    async def _run(self, work: Callable[[DirectClient], R]) -> R:
+        if not self._engine.is_ready:
+            await self._client.open()
+        answer: R = await self._connection.run_sync(lambda connection: work(self._engine.using(connection)))
+        return answer
+
+    async def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
+        return [AsyncJob.like(job) for job in await self._run(lambda client: client._send(calls, sending))]
+
+    async def cancel(
+        self, job_id: int | str, *, undo: bool = True, actor: str | None = None, reason: str | None = None
+    ) -> Cancelled:
+        return await self._run(lambda client: client.cancel(job_id, undo=undo, actor=actor, reason=reason))
+
+    async def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        return await self._run(lambda client: client.retry(job_id, actor=actor, reason=reason))
+
+    async def signal(
+        self,
+        job: AsyncJob[Any] | int | str,
+        name: str,
+        payload: Any = None,
+        *,
+        dedupe: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> SignalSent:
+        job_id = job.id if isinstance(job, JobSnapshot) else job
+        return await self._run(
+            lambda client: client.signal(job_id, name, payload, dedupe=dedupe, actor=actor, reason=reason)
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from detent.errors import WrongPlace
 from detent.model.clock import Clock
@@ -38,8 +38,8 @@ class CallersVerbs(EachAlone):
     def _name(self) -> str:
         """Return the caller's own database, for messages."""
         try:
-            found = SqliteExecutor(self._driver).rows("PRAGMA database_list")
-        except sqlite3.Error:
+            found = self._executor.rows("PRAGMA database_list")
+        except Exception:  # SQLAlchemy wraps the driver's errors
             return self._database
         (path,) = (path for _, name, path in found if name == "main")
         return file_url(path) if path else "sqlite in memory"
@@ -104,7 +104,7 @@ class _AlchemyExecutor:
         return int(self._connection.exec_driver_sql(sql, [tuple(row) for row in params]).rowcount)
 
     def create_function(self, name: str, function: Callable[[Any], Any]) -> None:
-        self._connection.connection.driver_connection.create_function(name, 1, function, deterministic=True)
+        self._connection.connection.dbapi_connection.create_function(name, 1, function, deterministic=True)
 
 
 def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
@@ -126,12 +126,21 @@ def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
                 "give an open connection, in the thread that made it",
             ) from error
         return SqliteExecutor(connection), connection
+    if hasattr(connection, "run_sync"):
+        raise WrongPlace(
+            "a verb on the caller's connection",
+            f"with a {type(connection).__module__}.{type(connection).__qualname__}, which is awaited",
+            "use app.aio.using",
+        )
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):
         driver = getattr(getattr(connection, "connection", None), "driver_connection", None)
         if isinstance(driver, sqlite3.Connection):
             return _AlchemyExecutor(connection), driver
+        if type(driver).__module__.startswith("aiosqlite."):
+            # It has the same attributes; of statements, only those of SQLAlchemy are run on it.
+            return _AlchemyExecutor(connection), cast(sqlite3.Connection, driver)
     raise WrongPlace(
         "a verb on the caller's connection",
         f"with a {type(connection).__module__}.{type(connection).__qualname__}",

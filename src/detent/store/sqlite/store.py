@@ -203,11 +203,12 @@ class SqliteStore(EachAlone):
         return CallersVerbs(connection, self._clock, self.name)
 
     def on_async(self, connection: Any) -> AsyncVerbs:
-        """sqlite3 has no async connections, and one that hides a thread is not for others to use."""
+        """sqlite3 has no async connections. Those of SQLAlchemy run sync verbs with their `run_sync`."""
         raise WrongPlace(
             "an async verb on the caller's connection",
             f"with a {type(connection).__module__}.{type(connection).__qualname__} on SQLite",
-            "use app.using with a connection of sqlite3",
+            "use app.using with a connection of sqlite3, or an AsyncConnection or AsyncSession of SQLAlchemy over "
+            "aiosqlite",
         )
 
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:

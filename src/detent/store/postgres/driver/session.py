@@ -300,6 +300,12 @@ def session_over(connection: Any, name: str) -> Session:
     if isinstance(connection, psycopg.Connection):
         return ConnectionSession(connection, name_of(connection, name))
     given = connection
+    if isinstance(connection, psycopg.AsyncConnection) or hasattr(connection, "run_sync"):
+        raise WrongPlace(
+            "a verb on the caller's connection",
+            f"with a {type(connection).__module__}.{type(connection).__qualname__}, which is awaited",
+            "use app.aio.using",
+        )
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):
