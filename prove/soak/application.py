@@ -114,8 +114,9 @@ class Reprice:
             tx.execute(_EFFECT, {"kind": "target", "number": int(ref)})
 
     def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:
-        """Never called."""
-        raise NotImplementedError
+        """Leave another row."""
+        with ctx.commit() as tx:
+            tx.execute(_EFFECT, {"kind": "reverted", "number": int(ref)})
 
 
 @app.pipeline(name="mirror", watermark="mirror", retry=_PATIENT)

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.contest.quantities import amount
 from benchmarks.plot import COLUMNS, GAP, STYLE, WIDTH
-from prove.soak.verdict import WARM_UP, Point, series
+from prove.soak.verdict import Point, series, warm_up
 
 __all__ = ["PANELS", "drawn"]
 
@@ -62,7 +62,7 @@ def _panel(quantity: str, lines: dict[str, list[Point]], marks: list[float], sec
 
     found = [
         f'<text y="16">{escape(quantity)}</text>',
-        f'<rect class="warm" x="{_LABEL}" y="{_TOP}" width="{room * WARM_UP:.1f}" height="{_HEIGHT}"/>',
+        f'<rect class="warm" x="{_LABEL}" y="{_TOP}" width="{x(warm_up(seconds)) - _LABEL:.1f}" height="{_HEIGHT}"/>',
         f'<rect class="frame" x="{_LABEL}" y="{_TOP}" width="{room}" height="{_HEIGHT}"/>',
         f'<text x="{_LABEL - 6}" y="{_TOP + 10}" text-anchor="end">{amount(most)}</text>',
         f'<text x="{_LABEL - 6}" y="{_TOP + _HEIGHT}" text-anchor="end">0</text>',

@@ -32,9 +32,9 @@ _EVERY = {"plain": 0.1, "commit": 0.25, "order": 1.0, "run": 15.0, "request": 1.
 """Seconds between two of each. A run is a batch run and a pipeline run in turn."""
 LOAD = (
     f"{1 / _EVERY['plain']:g} plain jobs, {1 / _EVERY['commit']:g} jobs with a commit block and "
-    f"{1 / _EVERY['order']:g} workflow a second, a batch run of {TARGETS} targets and a pipeline run every "
-    f"{2 * _EVERY['run']:g} s, a schedule every minute, {1 / _EVERY['request']:g} HTTP request a second, and an open "
-    "event stream"
+    f"{1 / _EVERY['order']:g} workflow a second; every {2 * _EVERY['run']:g} s a batch run of {TARGETS} targets, which "
+    "is rolled back, and a pipeline run; a schedule every minute; "
+    f"{1 / _EVERY['request']:g} HTTP request a second, and an open event stream"
 )
 _PATIENCE = 180.0
 _SIGNALLED_LATER = 3
@@ -136,13 +136,17 @@ class Load:
         self.until_answered(send)
 
     def _run(self) -> None:
-        """A preview whose answer was lost stays a preview: it has no effects."""
+        """A preview whose answer was lost stays a preview: it has no effects. A run that is rolled back is not
+        reconciled for the next 30 days, so retention may delete it."""
         first = self.sent["target"] + 1
         run = self.until_answered(lambda: app.runs.preview(Reprice(first, TARGETS)))
         self.until_answered(lambda: run.wait(_PATIENCE, until=["previewed"]))
         self.until_answered(lambda: run.apply() if run.refresh().state == "preview" else run)
         self.sent["target"] += TARGETS
         self.until_answered(lambda: run.wait(_PATIENCE, until=["applied"]))
+        self.until_answered(lambda: run.roll_back() if run.refresh().state == "applied" else run)
+        self.sent["reverted"] += TARGETS
+        self.until_answered(lambda: run.wait(_PATIENCE, until=["rolled_back"]))
         self._over.wait(_EVERY["run"])
         with suppress(RunInProgress):  # the answer was lost, and the run has begun
             self.until_answered(lambda: app.runs.start(Mirror()))

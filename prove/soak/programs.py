@@ -19,10 +19,13 @@ from benchmarks.contest.processes import CHILD, family
 from prove.results import ROOT
 from prove.soak.application import FOLDER
 
-__all__ = ["CALM", "CLIENT", "SERVER", "STRUCK", "Program", "Programs", "has_server"]
+__all__ = ["CALM", "CLIENT", "ISOLATED", "SERVER", "STRUCK", "Program", "Programs", "has_server"]
 
 CALM, STRUCK, SERVER, CLIENT = "worker", "struck worker", "server", "client"
 APP = "prove.soak.application:app"
+ISOLATED = "isolated processes"
+"""Where jobs run that may have killed their process. They are started when they are needed, and kept."""
+_KINDS = {CHILD: "child", f"{CHILD}.attempt_process": ISOLATED}
 _LEASE = "10s"
 _STOP_SECONDS = 60.0
 _READY_SECONDS = 120.0
@@ -54,8 +57,14 @@ class Program:
             )
 
     def roles(self) -> dict[int, str]:
-        """Return its processes, with the role of each."""
-        return {pid: f"{self.name}, child" if is_child else self.name for pid, is_child in _with_kind(self.process.pid)}
+        """Return its processes, with the role of each. Guardians are left out: they are small and do nothing."""
+        found = {}
+        for pid in family(self.process.pid):
+            if pid == self.process.pid:
+                found[pid] = self.name
+            elif (kind := _KINDS.get(_module(pid))) is not None:
+                found[pid] = f"{self.name}, {kind}"
+        return found
 
     def stop(self) -> int | None:
         """Ask it to end, and return its exit code; None if it had to be killed."""
@@ -73,13 +82,13 @@ class Program:
         self.process.wait()
 
 
-def _with_kind(top: int) -> list[tuple[int, bool]]:
-    """Return a process and its descendants, and whether each runs the code of jobs."""
-    found = []
-    for pid in family(top):
-        with suppress(OSError):
-            found.append((pid, CHILD in Path(f"/proc/{pid}/cmdline").read_text()))
-    return found
+def _module(pid: int) -> str:
+    """Return the module that a process runs; empty if it runs something else."""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        if words[1:2] == ["-m"]:
+            return words[2]
+    return ""
 
 
 class Programs:

@@ -165,7 +165,7 @@ def _effects(url: str, folder: Path, sent: Counter[str]) -> list[str]:
     """Compare what was sent with what was done: each number from 1 on once, or at least once for a plain job."""
     found = []
     done = {kind: (rows, numbers, last) for kind, rows, numbers, last in _ask(url, _NUMBERS)}
-    for kind in ("commit", "order begun", "order ended", "target", "posted", "tick"):
+    for kind in ("commit", "order begun", "order ended", "target", "reverted", "posted", "tick"):
         rows, numbers, last = done.get(kind, (0, 0, 0))
         if rows > numbers:
             found.append(f"{rows - numbers} effects of kind {kind!r} happened twice.")

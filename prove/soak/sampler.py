@@ -16,12 +16,15 @@ from prove.soak.application import started_file
 from prove.soak.places import Place
 from prove.soak.programs import Programs
 
-__all__ = ["Sampler", "read_samples"]
+__all__ = ["FIGURES", "Sampler", "read_samples"]
 
+FIGURES = "figures of the past"
+"""The tables with figures of each minute, which are kept for six hours, and of each hour, kept for 31 days."""
+_FIGURES = ("transition_rate", "transition_hour")
 _SAMPLES_MIN = 60
 """A run has at least so many samples, unless it is shorter than that many times the shortest pause."""
 _PAUSE_MIN, _PAUSE_MAX = 0.5, 10.0
-_LARGEST = 8
+_LARGEST = 12
 _MIB = 1 << 20
 
 
@@ -72,27 +75,29 @@ class Sampler:
             file.write(line + "\n")
 
     def _of_processes(self) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = defaultdict(dict)
-        pids: defaultdict[str, list[int]] = defaultdict(list)
+        """Processes of the same role are added up; the process id is that of the newest."""
+        found: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+        newest: dict[str, float] = {}
         for pid, role in self._programs.roles().items():
             with suppress(OSError, KeyError):
                 memory = _rollup(pid)
-                found["memory of its own, MiB"][role] = memory["Anonymous"] / 1024
-                found["proportional memory, MiB"][role] = memory["Pss"] / 1024
-                found["open files"][role] = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-                found["threads"][role] = len(list(Path(f"/proc/{pid}/task").iterdir()))
-                pids[role].append(pid)
-        found["process ids"] = {role: float(max(numbers)) for role, numbers in pids.items()}
-        return dict(found)
+                found["memory of its own, MiB"][role] += memory["Anonymous"] / 1024
+                found["proportional memory, MiB"][role] += memory["Pss"] / 1024
+                found["open files"][role] += len(list(Path(f"/proc/{pid}/fd").iterdir()))
+                found["threads"][role] += len(list(Path(f"/proc/{pid}/task").iterdir()))
+                newest[role] = max(pid, newest.get(role, 0.0))
+        return {**{quantity: dict(lines) for quantity, lines in found.items()}, "process ids": newest}
 
     def _of_database(self) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
         tables, indexes = self._place.sizes()
         both = {**tables, **indexes}
+        figures = [name for name in both if any(one in name for one in _FIGURES)]
         largest = sorted(both, key=lambda name: both[name], reverse=True)[:_LARGEST]
         values = self._place.figures()
         values["tables and indexes, MiB"] = {
-            "tables": sum(tables.values()) / _MIB,
-            "indexes": sum(indexes.values()) / _MIB,
+            "tables": sum(size for name, size in tables.items() if name not in figures) / _MIB,
+            "indexes": sum(size for name, size in indexes.items() if name not in figures) / _MIB,
+            FIGURES: sum(both[name] for name in figures) / _MIB,
         }
         return values, {name: round(both[name] / _MIB, 3) for name in largest}
 

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FLAT", "WARM_UP", "Tolerance", "growth", "judge", "series", "slope"]
+from prove.soak.programs import ISOLATED, STRUCK
+from prove.soak.sampler import FIGURES
 
-WARM_UP = 0.25
-"""The share of the run that is not judged."""
+__all__ = ["FLAT", "Tolerance", "growth", "judge", "series", "slope", "warm_up"]
+
+_WARM_UP, _WARM_UP_MIN, _WARM_UP_MAX = 0.25, 120.0, 0.5
 _POINTS_MAX = 240
 _SAMPLES_MIN = 12
-_UNJUDGED = "struck "
-"""Roles of processes that are killed all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,16 @@ FLAT = {
 """The quantities that must be flat."""
 
 Point = tuple[float, float]
+
+
+def _is_judged(name: str) -> bool:
+    """Return whether a line must be flat. Some processes come and go, and figures of the past are kept longer."""
+    return not name.startswith(STRUCK) and ISOLATED not in name and name != FIGURES
+
+
+def warm_up(seconds: float) -> float:
+    """Return how much of a run is not judged: a quarter, but at least two minutes; half of a run shorter than that."""
+    return max(_WARM_UP * seconds, min(_WARM_UP_MIN, _WARM_UP_MAX * seconds))
 
 
 def series(samples: Sequence[dict[str, Any]], quantity: str) -> dict[str, list[Point]]:
@@ -74,10 +84,11 @@ def growth(points: Sequence[Point]) -> float:
 def judge(samples: Sequence[dict[str, Any]], seconds: float) -> list[str]:
     """Return a sentence for each quantity that grew, and for each process that should have lived and did not."""
     found: list[str] = []
-    begin, middle = seconds * WARM_UP, seconds * (1 + WARM_UP) / 2
+    begin = warm_up(seconds)
+    middle = (begin + seconds) / 2
     for quantity, tolerance in FLAT.items():
         for name, points in series(samples, quantity).items():
-            if name.startswith(_UNJUDGED):
+            if not _is_judged(name):
                 continue
             judged = [one for one in points if one[0] >= begin]
             if len(judged) < _SAMPLES_MIN:
@@ -91,7 +102,7 @@ def judge(samples: Sequence[dict[str, Any]], seconds: float) -> list[str]:
                     f"{late:.1f} in the second half; {allowed:.1f} is tolerated.{_what_grew(quantity, samples, begin)}"
                 )
     for name, points in series(samples, "process ids").items():
-        if not name.startswith(_UNJUDGED) and len({pid for _, pid in points}) > 1:
+        if _is_judged(name) and len({pid for _, pid in points}) > 1:
             found.append(f"The process of {name} was replaced, although it was never struck.")
     return found
 

@@ -16,9 +16,9 @@ from detent.model.records import Finish
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite
+from prove.upgrades.next_release import NextRelease
 from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.deadlines import until
-from tests.migrations.next_release import NextRelease
 
 GONE_ON = 100
 """Jobs that clients enqueue while the migration cannot have its lock."""
@@ -26,10 +26,6 @@ WAITS = """
 SELECT 1 FROM pg_stat_activity
  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'ALTER TABLE'
 """
-ONE_BY_ONE = (
-    "-- one by one\nCREATE INDEX CONCURRENTLY IF NOT EXISTS job_note ON detent.job (note) WHERE note IS NOT NULL;\n"
-)
-ON_SQLITE = "CREATE INDEX detent_job_note ON detent_job (note) WHERE note IS NOT NULL;\n"
 WORK = """
 from detent.model.records import Finish
 store.ready()
@@ -45,12 +41,7 @@ print(json.dumps(done))
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> NextRelease:
     """One more state, one more column and an index on it."""
-    made = NextRelease(tmp_path_factory.mktemp("live")).with_number().with_state().with_column()
-    for dialect, text in (("postgres", ONE_BY_ONE), ("sqlite", ON_SQLITE)):
-        (made.source / "detent" / "store" / dialect / "schema" / "0003_note_index.sql").write_text(
-            f"-- oldest code: 1\n{text}"
-        )
-    return made
+    return NextRelease(tmp_path_factory.mktemp("live")).with_number().with_state().with_column().with_index()
 
 
 class Load:

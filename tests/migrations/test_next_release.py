@@ -12,9 +12,9 @@ from detent.model.database_facts import RELEASE
 from detent.store.installed_release import Installed, is_newer
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite
+from prove.upgrades.described_schema import described
+from prove.upgrades.next_release import NEXT, NextRelease
 from tests.contract.jobs.sample_jobs import claim, enqueue
-from tests.migrations.next_release import NEXT, NextRelease
-from tests.migrations.schemas import described
 from tests.store.invariants.owner import Owner
 
 

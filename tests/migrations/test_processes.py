@@ -9,8 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 from detent.store.open import open_store
+from prove.upgrades.described_schema import described
 from tests.deadlines import scaled
-from tests.migrations.schemas import described, known, taken
+from tests.migrations.schemas import known, taken
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 12

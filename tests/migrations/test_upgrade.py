@@ -14,9 +14,10 @@ from detent.store.open import open_store
 from detent.store.postgres import schema as postgres_schema
 from detent.store.sqlite import schema as sqlite_schema
 from detent.testing.stores import dump, is_sqlite, plain_connection
+from prove.upgrades.described_schema import described
 from tests.contract.jobs.sample_jobs import new_job
 from tests.contract.workers.sample_workers import worker
-from tests.migrations.schemas import described, known, taken, write_step
+from tests.migrations.schemas import known, taken, write_step
 from tests.store.invariants.owner import Owner
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from detent.testing.stores import is_sqlite, plain_connection
-from tests.migrations.next_release import NEXT
+from prove.upgrades.next_release import NEXT
 from tests.migrations.schemas import known, write_step
 
 __all__ = ["COLUMN", "widen"]

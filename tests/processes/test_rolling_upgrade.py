@@ -19,7 +19,7 @@ import pytest
 from detent.client.job import Job
 from detent.store.installed_release import this_release
 from detent.testing.stores import is_sqlite, plain_connection
-from tests.migrations.next_release import NEXT, NOTE, NextRelease
+from prove.upgrades.next_release import NEXT, NOTE, NextRelease
 from tests.processes.conftest import KINDS, bench_on
 from tests.processes.rolling import TABLES, make_app
 from tests.processes.worker_processes import ROOT, Bench, Worker, kill, until

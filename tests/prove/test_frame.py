@@ -48,8 +48,8 @@ def test_every_figure_has_a_module_and_a_budget() -> None:
     assert len({figure.id for figure in FIGURES}) == len({figure.module for figure in FIGURES}) == len(FIGURES)
 
 
-def test_the_tier_of_a_commit_fits_into_five_minutes_of_two_cores() -> None:
-    assert sum(figure.commit * figure.cores for figure in FIGURES) <= 2 * 300
+def test_the_tier_of_a_commit_fits_into_four_minutes_of_two_cores() -> None:
+    assert sum(figure.commit * figure.cores for figure in FIGURES) <= 2 * 240
     assert sum(figure.nightly * figure.cores for figure in FIGURES) <= 2 * 3600
 
 

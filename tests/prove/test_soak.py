@@ -13,9 +13,8 @@ import pytest
 from prove.soak.application import LEAK
 from prove.soak.drawing import drawn
 from prove.soak.run import soak
-from prove.soak.sampler import read_samples
+from prove.soak.sampler import FIGURES, read_samples
 from prove.soak.verdict import judge
-from tests.deadlines import scaled
 
 HOUR = 3600.0
 MEMORY, FILES, SIZES = "memory of its own, MiB", "open files", "tables and indexes, MiB"
@@ -30,7 +29,7 @@ def samples(change: Callable[[float, dict[str, Any]], None] = lambda _time, _sam
         values = {
             MEMORY: {"worker": chance.gauss(27, 0.5), "worker, child": chance.gauss(40, 1.5)},
             FILES: {"worker": 20 + chance.randint(0, 3)},
-            SIZES: {"tables": chance.gauss(12, 0.6), "indexes": chance.gauss(9, 0.4)},
+            SIZES: {"tables": chance.gauss(12, 0.6), "indexes": chance.gauss(9, 0.4), FIGURES: number / 10},
             "process ids": {"worker": 1.0, "struck worker": float(number)},
         }
         sample = {"t": number * 10.0, "values": values, "largest": {"job": 6.0, "lease": 1.0}}
@@ -92,7 +91,7 @@ def test_a_run_with_too_few_samples_proves_nothing() -> None:
 
 def test_every_quantity_and_fault_is_drawn() -> None:
     text = drawn("Soak", samples(), [(100.0, "killed a child")], HOUR)
-    assert text.count("<polyline") == 5
+    assert text.count("<polyline") == 6
     assert text.count('class="mark"') == 3
     assert "worker, child: 4" in text
 
@@ -101,7 +100,7 @@ def test_every_quantity_and_fault_is_drawn() -> None:
 def test_a_leak_in_a_child_process_is_found(tmp_path: Path) -> None:
     """A soak of some seconds in which each plain job leaves 300 kB behind. Everything else is in order."""
     said: list[str] = []
-    hours = 14 / 3600
+    hours = 20 / 3600
     found = soak(hours, ["sqlite"], seed=1, to=tmp_path, say=said.append, environment={LEAK: "300000"})["sqlite"]
     grown = [float(match[1]) for one in found if (match := GROWN.match(one))]
     assert grown, found
@@ -118,5 +117,5 @@ def test_a_soak_without_a_leak_is_clean(tmp_path: Path, whole: bool) -> None:
     """Both databases, with faults; part of `make faults`."""
     if not whole:
         pytest.skip("a slice: part of make faults")
-    found = soak(scaled(90) / 3600, ["sqlite", "postgresql"], seed=2, to=tmp_path, say=lambda _: None)
+    found = soak(240 / 3600, ["sqlite", "postgresql"], seed=2, to=tmp_path, say=lambda _: None)
     assert found == {"sqlite": [], "postgresql": []}

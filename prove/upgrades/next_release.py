@@ -1,4 +1,4 @@
-"""The next release: a copy of the package with a higher number and what a test lets it have: one more state and its
+"""The next release: a copy of the package with a higher number and what its user lets it have: one more state and its
 transitions, more columns, a new version of a function, another kind of step."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.deadlines import scaled
+from prove.results import ROOT
 
 __all__ = ["NEXT", "NextRelease"]
 
-ROOT = Path(__file__).parents[2]
 NEXT = "99.0.0"
+_SECONDS_MAX = 600.0
 
 STATE = '        "cancelled": "Stopped on request, expired before it began, or discarded.",\n'
 MORE_STATES = '        "parked": "Set aside until a person retries it.",\n'
@@ -29,6 +29,10 @@ MORE_TRANSITIONS = """\
 RESTS = 'rests=frozenset({"failed", "quarantined", "cancelled"})'
 MORE_RESTS = 'rests=frozenset({"failed", "quarantined", "cancelled", "parked"})'
 COLUMN = "-- oldest code: 1\nALTER TABLE {prefix}job ADD COLUMN note text;\n"
+_ONE_BY_ONE = (
+    "-- one by one\nCREATE INDEX CONCURRENTLY IF NOT EXISTS job_note ON detent.job (note) WHERE note IS NOT NULL;\n"
+)
+_ON_SQLITE = "CREATE INDEX detent_job_note ON detent_job (note) WHERE note IS NOT NULL;\n"
 TABLES = ("workflow", "workflow_step", "workflow_step_begun", "workflow_wait", "workflow_signal", "child_group")
 FUNCTION = re.compile(r"(-- step_record_one: .*?END \$\$;\n)", re.DOTALL)
 NOTE = "by the next release"
@@ -78,6 +82,13 @@ class NextRelease:
         for dialect, prefix in (("postgres", "detent."), ("sqlite", "detent_")):
             file = self.source / "detent" / "store" / dialect / "schema" / "0002_note.sql"
             file.write_text(text.format(prefix=prefix))
+        return self
+
+    def with_index(self) -> NextRelease:
+        """Add a migration with an index on the column that `with_column` adds."""
+        for dialect, text in (("postgres", _ONE_BY_ONE), ("sqlite", _ON_SQLITE)):
+            file = self.source / "detent" / "store" / dialect / "schema" / "0003_note_index.sql"
+            file.write_text(f"-- oldest code: 1\n{text}")
         return self
 
     def with_columns_of_workflows(self) -> NextRelease:
@@ -138,7 +149,7 @@ class NextRelease:
     def run(self, url: str, code: str) -> list[Any]:
         """Run `code` to its end and return what it printed."""
         with self.start(url, code) as process:
-            out, err = process.communicate(timeout=scaled(60))
+            out, err = process.communicate(timeout=_SECONDS_MAX)
         assert process.returncode == 0, err
         return [json.loads(line) for line in out.splitlines()]
 
