@@ -42,7 +42,7 @@ _FOR_PROCESSES = (
 )
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
-    *("acceptance", "alerts", "app", "archive", "batch", "cli", "client", "docs", "examples", "http"),
+    *("acceptance", "alerts", "app", "archive", "batch", "cli", "client", "docs", "examples", "faults", "http"),
     *("integrations", "ops", "pipeline"),
     *("processes", "schedule", "store/invariants", "testing", "views", "worker"),
 )

@@ -80,7 +80,13 @@ def _migrate(url: str) -> list[str]:
         return store.migrate()
 
 
-_VERBS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in (count, kill, migrate, work, verify)}
+_VERBS: dict[str, Callable[..., Any]] = {
+    "count": count,
+    "kill": kill,
+    "migrate": migrate,
+    "work": work,
+    "verify": verify,
+}
 
 
 def main() -> None:
@@ -89,11 +95,7 @@ def main() -> None:
         name, arguments = json.loads(line)
         answer: dict[str, Any]
         try:
-            answer = {
-                "answer": {"count": count, "kill": kill, "migrate": migrate, "work": work, "verify": verify}[name](
-                    **arguments
-                )
-            }
+            answer = {"answer": _VERBS[name](**arguments)}
         except BaseException as error:
             answer = {"error": f"{name}: {error!r}"}
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -1,5 +1,6 @@
-"""SIGKILL at every statement of workers that run workflows. `make test`: all workflows together, at a few statements
-that chance picks; `make faults`: each alone, before each statement, with every invariant of rows checked each time.
+"""SIGKILL at every statement of workers that run workflows: each alone, before each statement, with every invariant of
+rows checked each time; and all together, at statements that chance picks. Both are part of `make faults`. For every
+change, the figure P15 of `make prove` does the same at statements that a seed draws.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ def test_a_worker_is_killed_at_every_statement(harness: Harness, calls: Calls, w
 @pytest.mark.timeout(600)
 def test_a_worker_is_killed_at_some_statements(harness: Harness, calls: Calls, whole: bool) -> None:
     """F1 to F3, F5, F6, F8 to F11, F13 to F16, F18 to F21: the same for all workflows at once."""
+    if not whole:
+        pytest.skip("part of make faults, and of the figure P15")
     seed = secrets.randbelow(1_000_000)
     chance = random.Random(seed)
     for _ in range(KILLS):

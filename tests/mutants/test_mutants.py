@@ -3,7 +3,7 @@
 Each mutant is the package with one guard taken out, in which the tests named for it are run by a pytest of its own.
 They must run and fail; with nothing taken out they must pass. The mutants are in `prove/defects`.
 
-`make test` takes each guard out in one way on each database; `make faults` in every way.
+`make test` takes one guard out on each database; `make faults` and the figure P7 take out every one in every way.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.deadlines import scaled
 SECONDS_MAX = scaled(300)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 ALL = (*MUTANTS, *WORKFLOW_MUTANTS)
-SLICE = {(mutant.guard, mutant.database): mutant.name for mutant in reversed(ALL)}.values()
-"""The first way of each guard on each database."""
+SLICE = {mutant.database: mutant.name for mutant in reversed(ALL)}.values()
+"""The first mutant of each database."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +44,10 @@ def test_a_guard_that_is_taken_out_is_missed(mutant: Mutant, whole: bool) -> Non
     assert trial.verdict == "found", trial.said
 
 
-def test_with_all_guards_in_place_the_same_tests_pass() -> None:
+def test_with_all_guards_in_place_the_same_tests_pass(whole: bool) -> None:
     """And it is the copy that they test, not the package that is installed beside it."""
+    if not whole:
+        pytest.skip("part of make faults: make test runs these tests themselves")
     nodes = sorted({f"tests/{test}" for mutant in ALL for test in mutant.tests})
     root = Path(__file__).parents[2]
     with planted(()) as environment:

@@ -180,7 +180,9 @@ def test_workflows_go_from_one_release_to_the_other_and_back(rolling: Rolling, r
 @pytest.mark.timeout(600)
 def test_both_releases_work_on_the_same_workflows(rolling: Rolling, release: NextRelease, whole: bool) -> None:
     """F25: workers of both, killed again and again, beside a migration. Nothing is lost or repeated."""
-    trips, voyages, turns = (rolling.begin(task, 20 if whole else 6) for task in ("trip", "voyage", "turns"))
+    if not whole:
+        pytest.skip("part of make faults; the figure P12 kills migrators while both releases work")
+    trips, voyages, turns = (rolling.begin(task, 20) for task in ("trip", "voyage", "turns"))
     everybody = [*trips, *voyages, *turns]
     workers = {False: rolling.worker(new=False), True: rolling.worker(new=False)}
     until(lambda: all(rolling.noted(job) for job in everybody), "the first step of each")

@@ -1,7 +1,7 @@
 """The simulation: schedules hold, a seed repeats its schedule, and a missing guard is found.
 
-`make test` runs a hundred schedules and takes out two guards; `make faults` runs two thousand and takes out five.
-The figure P7 takes out many more."""
+`make test` runs thirty schedules and takes out one guard; `make faults` runs two thousand and takes out five. The
+figure P5 runs many more schedules, and P7 takes out many more guards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def simulate(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_promise_holds_in_every_schedule(whole: bool) -> None:
     """G1-G4: crashes, machines that stand still, errors, lost answers, clocks that are set, operators who interfere."""
-    schedules = "2000" if whole else "100"
+    schedules = "2000" if whole else "30"
     done = simulate("--schedules", schedules, "--processes", "2" if whole else "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{schedules} schedules, ")
@@ -52,7 +52,7 @@ SHOWN = ("fence", "lease", "one commit", "reaper", "signals")
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_missing_guard_is_found(name: str, whole: bool) -> None:
     """Within a thousand schedules, by a seed that repeats what it found, with a story in words."""
-    if not whole and name not in ("reaper", "signals"):
+    if not whole and name != "reaper":
         pytest.skip("make faults")
     done = simulate("--defect", name, "--schedules", "1000", "--processes", "1", "--shrink", "1")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

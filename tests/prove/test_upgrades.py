@@ -31,9 +31,11 @@ def swept(kind: Kind, release: NextRelease | None = None, *, k: int) -> Tally:
     return sweep(Budget("commit", 1, scaled(120), 1), kind, most=1, release=release, points=[(k, False)])
 
 
-def test_a_slice_is_clean(kind: Kind) -> None:
-    """L8: old and new go on side by side while the upgrade dies and is ended; on PostgreSQL beside a
-    reader whose transaction stays open."""
+def test_a_slice_is_clean(kind: Kind, whole: bool) -> None:
+    """L8: old and new go on side by side while the upgrade dies and is ended; on PostgreSQL beside a reader whose
+    transaction stays open."""
+    if kind == "postgres" and not whole:
+        pytest.skip("part of make faults, and of the figure P12")
     tally = swept(kind, k=20)
     assert tally.is_clean, tally.stories
     assert tally.injected.total() >= 1
@@ -51,9 +53,11 @@ def test_a_migration_that_the_older_release_cannot_bear_is_found(tmp_path: Path)
 
 
 def test_a_migrator_that_waits_for_its_lock_without_a_limit_is_found(
-    tmp_path: Path, postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     """All clients would wait behind it for as long as a transaction stays open."""
+    if not whole:
+        pytest.skip("part of make faults")
     monkeypatch.setenv(URL_VARIABLE, postgres_cluster.url)
     release = next_release(tmp_path / "next")
     limit = "SET LOCAL lock_timeout = '{LOCK_MILLISECONDS_MAX}ms'"
