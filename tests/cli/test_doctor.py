@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.migrations.next_release import NextRelease
 
 from detent.cli.doctor import database
 from detent.cli.doctor.database import check_clock, check_space
@@ -25,7 +26,6 @@ from detent.testing.stores import START, is_sqlite, plain_connection, table
 from tests.cli.shell import Shell, World
 from tests.cli.test_maintenance import lose_the_ready_rows
 from tests.deadlines import until
-from tests.migrations.next_release import NextRelease
 
 
 def found_by(shell: Shell) -> dict[str, Any]:
