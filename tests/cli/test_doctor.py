@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.migrations.next_release import NextRelease
 
 from detent.cli.doctor import database
 from detent.cli.doctor.database import check_clock, check_space
@@ -23,6 +22,7 @@ from detent.model.clock import TurnableClock
 from detent.model.database_facts import OpenTransaction, Space, TableRows
 from detent.model.service_records import WorkerSeen
 from detent.testing.stores import START, is_sqlite, plain_connection, table
+from prove.upgrades.next_release import NextRelease
 from tests.cli.shell import Shell, World
 from tests.cli.test_maintenance import lose_the_ready_rows
 from tests.deadlines import until

@@ -1,7 +1,7 @@
 """A rolling upgrade of Detent itself while workflows run: workers of this release and of the next one share a database.
 
 The next release has one more state and its transitions, more columns, a new version of a function and another kind of
-step (tests/migrations/next_release.py). Both releases are real workers; the older one is this code.
+step (prove/upgrades/next_release.py). Both releases are real workers; the older one is this code.
 """
 
 from __future__ import annotations
