@@ -72,6 +72,13 @@ _TAKEN = (
       FROM number
     """,
 )
+# Attempts that have ended, as a workflow has that parks for years.
+_ENDED = (
+    """
+    INSERT INTO {p}execution (job_id, attempt, worker, leased_at, aborted_at, outcome, next_state, next_due_at, counted)
+    SELECT {job_id}, {first} + n, 'ana', {now}, {now}, 'parked', 'pending', {now}, {never} IS NULL FROM number
+    """,
+)
 
 
 def _run(url: str, texts: tuple[str, ...], many: int, **values: Any) -> None:
@@ -232,6 +239,17 @@ def test_they_cost_the_same_however_many_signals_were_taken(store_url: str) -> N
     for place, name in enumerate(names):
         _run(store_url, _TAKEN, STEPS, job_id=held.job_id, name=name, first=2_000_000 + place * 100_000)
     large = _costs(store_url, held, work)
+    assert {name: cost for name, cost in large.items() if cost > 2 * small[name] + 100} == {}, small
+
+
+def test_they_cost_the_same_however_often_it_has_parked(store_url: str) -> None:
+    """A workflow that loops for ever, with `continue_as_new`, has one ended attempt for each of its waits."""
+    with turnable_store(store_url) as (store, _):
+        held = _held(store)
+    _run(store_url, _ENDED, FEW, job_id=held.job_id, first=1_000_000)
+    small = _costs(store_url, held, WORK)
+    _run(store_url, _ENDED, MANY, job_id=held.job_id, first=2_000_000)
+    large = _costs(store_url, held, WORK)
     assert {name: cost for name, cost in large.items() if cost > 2 * small[name] + 100} == {}, small
 
 

@@ -11,7 +11,9 @@ BEGIN
 END;
 
 CREATE TRIGGER detent_execution_begins BEFORE INSERT ON detent_execution
-  WHEN EXISTS (SELECT 1 FROM detent_execution WHERE job_id = NEW.job_id AND (+attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL)))
+  WHEN EXISTS (SELECT 1 FROM detent_execution WHERE job_id = NEW.job_id AND attempt = NEW.attempt)
+    OR (NEW.committed_at IS NOT NULL
+        AND EXISTS (SELECT 1 FROM detent_execution WHERE job_id = NEW.job_id AND committed_at IS NOT NULL))
 BEGIN
   SELECT RAISE(ABORT, 'DT041 execution is append-only: REPLACE refused');
 END;

@@ -95,7 +95,7 @@ INSERT INTO detent_failure_report (job_id, attempt, task) VALUES (?, ?, ?) ON CO
 """
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
 _SPARED_AS_EXPIRED = """
-SELECT job_id, count(*) FROM detent_execution
+SELECT job_id, count(*) FROM detent_execution INDEXED BY detent_execution_unlucky
  WHERE job_id IN (SELECT value FROM json_each(?)) AND outcome = 'expired' AND NOT counted GROUP BY job_id
 """
 # Steps are being undone, and not all of them are; of the workflow itself, or of another job.

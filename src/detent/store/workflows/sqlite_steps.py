@@ -76,7 +76,9 @@ SELECT version, generation, parks, undoing_since, depth, payload, undo_cause, fo
   FROM detent_workflow WHERE job_id = ?
 """
 _SUSPECT = """
-SELECT EXISTS (SELECT 1 FROM detent_execution WHERE job_id = ? AND (outcome = 'crashed' OR suspect))
+SELECT EXISTS (
+  SELECT 1 FROM detent_execution INDEXED BY detent_execution_unlucky
+   WHERE job_id = ? AND (outcome = 'crashed' OR outcome = 'expired' OR suspect) AND (outcome = 'crashed' OR suspect))
 """
 _STEPS = f"""
 SELECT {STEP_COLUMNS} FROM detent_workflow_step

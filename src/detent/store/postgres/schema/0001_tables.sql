@@ -268,6 +268,8 @@ CREATE TABLE detent.execution (
 );
 CREATE UNIQUE INDEX execution_one_commit ON detent.execution (job_id) WHERE committed_at IS NOT NULL;
 CREATE INDEX execution_troubled ON detent.execution (aborted_at) WHERE outcome = 'throttled' OR (outcome = 'expired' AND next_state <> 'pending');
+-- A workflow may have a million attempts that have parked: those that ended otherwise are found without them.
+CREATE INDEX execution_unlucky ON detent.execution (job_id) WHERE outcome = 'crashed' OR outcome = 'expired' OR suspect;
 
 -- Explicit moves, append-only. Together with execution it gives every past state.
 CREATE TABLE detent.transition_log (

@@ -261,6 +261,8 @@ CREATE TABLE detent_execution (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX detent_execution_one_commit ON detent_execution (job_id) WHERE committed_at IS NOT NULL;
 CREATE INDEX detent_execution_troubled ON detent_execution (aborted_at) WHERE outcome = 'throttled' OR (outcome = 'expired' AND next_state <> 'pending');
+-- A workflow may have a million attempts that have parked: those that ended otherwise are found without them.
+CREATE INDEX detent_execution_unlucky ON detent_execution (job_id) WHERE outcome = 'crashed' OR outcome = 'expired' OR suspect;
 
 -- Explicit moves, append-only. Together with execution it gives every past state.
 CREATE TABLE detent_transition_log (
