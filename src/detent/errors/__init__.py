@@ -79,7 +79,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from detent.errors.awaited_jobs import JobFailed, JobTimeout, ResultExpired
 from detent.errors.base import DetentError, Refused, clipped, essence, is_step_note, step_note
@@ -286,14 +286,26 @@ class AlreadyCommitted(Refused):
 
 @dataclass(eq=False)
 class KeyConflict(Refused):
-    """The key belongs to a job with another task or payload; that job is untouched."""
+    """The key belongs to a job with another task or payload, or the `dedupe` to a signal with another payload; that job
+    is untouched."""
 
     key: str
     tenant: str
     job_id: int
+    of: Literal["job", "signal", "children"] = "job"
 
     def __str__(self) -> str:
         whose = f" of tenant {self.tenant!r}" if self.tenant else ""
+        if self.of == "signal":
+            return (
+                f"job {self.job_id}{whose} has a signal of that name with dedupe {self.key!r} and another payload; "
+                f"use another dedupe for another signal"
+            )
+        if self.of == "children":
+            return (
+                f"an earlier attempt of job {self.job_id}{whose} began step {self.key!r} with another number of "
+                f"children; spawn as many as then: take their number from a recorded step"
+            )
         return (
             f"key {self.key!r}{whose} belongs to job {self.job_id}, which has another task or payload; "
             f"use another key for other work"

@@ -26,7 +26,6 @@ __all__ = ["ChildOperations", "Counts", "GroupOfChildren", "GroupOutcome"]
 
 _PORTION = 1000
 _CHILDREN_MAX = 100_000
-_DEPTH_MAX = 16
 
 
 class SpawnValue(msgspec.Struct, frozen=True):
@@ -130,8 +129,6 @@ class ChildOperations:
         if row is not None or new is None:
             found = run.decoded(None if row is None else row.value, SpawnValue, path)
             return GroupOfChildren(path, found.first_id, found.total)
-        if run.depth >= _DEPTH_MAX:
-            raise InvalidInput("spawn", f"a child at depth {run.depth + 1}", f"at most {_DEPTH_MAX} levels")
         store, portions = context.store, Portions(calls, path)
         first = portions.take()
         most = total if total is not None else len(first) if portions.is_empty else _CHILDREN_MAX

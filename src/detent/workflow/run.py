@@ -68,7 +68,6 @@ class WorkflowRun:
         self.history = StepHistory(self.claimed.job_id, options.version)
         self.lock = new_lock()
         self.now: datetime | None = None
-        self.depth = 0
         self.cause: str | None = None
         """Why its steps are being undone; None if they are not."""
         self.replays_only = False

@@ -99,7 +99,9 @@ def test_the_same_dedupe_with_another_payload_is_refused(store: Store, untouched
     job_id = enqueue(store)
     send(store, job_id, dedupe="d")
     with untouched():
-        refused(send(store, job_id, payload="2", dedupe="d"), KeyConflict, key="d", job_id=job_id)
+        answer = send(store, job_id, payload="2", dedupe="d")
+        refused(answer, KeyConflict, key="d", job_id=job_id, of="signal")
+    assert str(answer).startswith(f"job {job_id} has a signal of that name with dedupe 'd' and another payload")
 
 
 @pytest.mark.parametrize("found", ["succeeded", "failed", "cancelled"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from detent.errors import KeyConflict, LeaseLost
+from detent.errors import InvalidInput, KeyConflict, LeaseLost
 from detent.model.records import Claimed
 from detent.model.workflow_records import CancelFound, ChildGroupRow, Spawned
 from detent.store.contract import Store
+from detent.store.workflows.rules import DEPTH_MAX
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim, claim_one, enqueue, finish, job, new_job, state
 from tests.contract.refusals import Untouched, refused
@@ -96,6 +97,19 @@ def test_the_tree(store: Store) -> None:
     assert [(row.root_id, row.depth) for row in rows if row] == [(held.job_id, depth) for depth in range(3)]
     assert [row.parent_id for row in rows if row] == [None, held.job_id, child.job_id]
     assert load(store, grandchild).depth == 2
+
+
+def test_a_tree_has_sixteen_levels(store: Store, untouched: Untouched) -> None:
+    """F19: a task that spawns itself comes to an end, also if that is the first thing that it records."""
+    held = begin(store)
+    for _ in range(DEPTH_MAX):
+        is_spawned(spawn(store, held, 1))
+        held = claim_one(store, tasks=CHILD)
+    with untouched():
+        refused(spawn(store, held, 1, first_id=10_000), InvalidInput, field="spawn", allowed="at most 16 levels")
+    record(store, held)
+    with untouched():
+        refused(spawn(store, held, 1, first_id=10_000), InvalidInput, field="spawn", allowed="at most 16 levels")
 
 
 def end(store: Store, child: Claimed, how: str) -> None:
@@ -269,6 +283,19 @@ def test_a_refused_child_refuses_all(store: Store, untouched: Untouched) -> None
         for keyed in (same, other):
             made = [new_job(store, id=first, task="mail.child"), keyed]
             refused(spawn(store, held, 2, first_id=first, jobs=made), KeyConflict, key="k", job_id=taken)
+
+
+def test_another_number_of_children_than_an_earlier_attempt_is_refused(store: Store, untouched: Untouched) -> None:
+    """F19: children that are there are never left out of the group."""
+    held = begin(store)
+    first = store.ids_reserve(5)
+    made = [new_job(store, id=first + n, task="mail.child") for n in range(5)]
+    spawn(store, held, 5, first_id=first, jobs=made[:3], closed=False)
+    with untouched():
+        for total, jobs, closed in ((2, made[:2], True), (4, made[3:4], False), (6, made[3:], True)):
+            answer = spawn(store, held, total, first_id=first, jobs=jobs, closed=closed)
+            refused(answer, KeyConflict, key="kids", job_id=held.job_id, of="children")
+    assert str(answer).startswith(f"an earlier attempt of job {held.job_id} began step 'kids' with another number")
 
 
 def test_only_the_holder(store: Store, clock: StoreClock, untouched: Untouched) -> None:

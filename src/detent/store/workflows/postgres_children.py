@@ -17,6 +17,7 @@ from detent.store.postgres.statement import Row, Statement
 from detent.store.postgres.verb_base import VerbBase
 from detent.store.workflows.children_limit import limit_key_of, limits_of_tasks, limits_to_put
 from detent.store.workflows.postgres_steps import flags_of, ran_us
+from detent.store.workflows.rules import too_deep
 
 __all__ = ["PostgresChildren"]
 
@@ -36,7 +37,9 @@ def _spawn_begin(item: Spawn) -> Statement[tuple[Spawned, Sequence[int]] | Cance
     def decode(rows: Sequence[Row]) -> tuple[Spawned, Sequence[int]] | CancelFound | DetentError:
         answer, first_id, total, there, instead = rows[0]
         if answer == "conflict":
-            return KeyConflict(step.path, instead, step.job_id)
+            return KeyConflict(step.path, instead, step.job_id, "children")
+        if answer == "deep":
+            return too_deep()
         if instead is not None:
             return LeaseLost(step.job_id, step.attempt, instead)
         if answer == "cancel":

@@ -70,7 +70,7 @@ def _sent(item: NewSignal, answer: str, seq: int, detail: str | None) -> SignalS
         case "ended":
             return JobEnded(item.job_id, detail or "")
         case "conflict":
-            return KeyConflict(item.dedupe or "", detail or "", item.job_id)
+            return KeyConflict(item.dedupe or "", detail or "", item.job_id, "signal")
         case "full":
             return MailboxFull(item.job_id, int(detail or 0))
         case "over":

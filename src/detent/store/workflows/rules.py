@@ -30,6 +30,7 @@ __all__ = [
     "settled",
     "time_in",
     "time_text",
+    "too_deep",
     "undo_refused",
 ]
 
@@ -56,6 +57,13 @@ def time_text(moment: datetime) -> str:
 def time_in(value: str) -> datetime:
     """Return the time that the value of a step holds."""
     return datetime.fromisoformat(json_codec.decode(value, field="value"))
+
+
+def too_deep() -> InvalidInput:
+    """Return the refusal of a child below the lowest level of a tree."""
+    return InvalidInput(
+        "spawn", f"a child {DEPTH_MAX + 1} levels below the root of its tree", f"at most {DEPTH_MAX} levels"
+    )
 
 
 def join_text(succeeded: int, failed: int, dead: int) -> str:

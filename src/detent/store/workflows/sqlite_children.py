@@ -11,6 +11,7 @@ from detent.model.records import Enqueued, NewJob
 from detent.model.workflow_records import CancelFound, Spawn, Spawned
 from detent.store.limits.sqlite import SqliteLimits
 from detent.store.workflows.children_limit import limit_key_of, limits_of_tasks, limits_to_put
+from detent.store.workflows.rules import DEPTH_MAX, too_deep
 from detent.store.workflows.sqlite_steps import Held, SqliteSteps
 
 __all__ = ["SqliteChildren"]
@@ -19,7 +20,13 @@ _GROUP = "SELECT first_id, total FROM detent_child_group WHERE parent_id = ? AND
 _NEW_GROUP = "INSERT INTO detent_child_group (parent_id, generation, path, first_id, total) VALUES (?, ?, ?, ?, ?)"
 _CLOSE = "UPDATE detent_child_group SET closed = 1, total = ? WHERE parent_id = ? AND generation = ? AND path = ?"
 _THERE = "SELECT id FROM detent_job WHERE parent_id = ? AND id >= ? AND id < ?"
-_ABOUT = "SELECT tenant, cancel_requested_at FROM detent_job WHERE id = ?"
+# A workflow that has recorded nothing is one level below its parent.
+_ABOUT = """
+SELECT j.tenant, j.cancel_requested_at,
+       coalesce((SELECT depth FROM detent_workflow WHERE job_id = j.id),
+                (SELECT depth + 1 FROM detent_workflow WHERE job_id = j.parent_id), 0)
+  FROM detent_job j WHERE j.id = ?
+"""
 
 
 class SqliteChildren(SqliteLimits, SqliteSteps):
@@ -47,16 +54,18 @@ class SqliteChildren(SqliteLimits, SqliteSteps):
         first_id, total = next(iter(self._db.rows(_GROUP, place)), (None, None))
         if self._recorded([place]):
             return Spawned(step.path, first_id or item.first_id, total or item.total, False)
-        ((tenant, cancel_requested_at),) = self._db.rows(_ABOUT, (step.job_id,))
+        ((tenant, cancel_requested_at, depth),) = self._db.rows(_ABOUT, (step.job_id,))
         if cancel_requested_at is not None:
             return CancelFound(step.job_id, step.attempt)
+        if depth >= DEPTH_MAX:
+            return too_deep()
         held[step.job_id] = self._begun(holder, step.version, step.generation)
         if first_id is None:
             first_id, total = item.first_id, item.total
             if not item.detached:
                 self._db.change(_NEW_GROUP, (*place, first_id, total))
         if total != item.total and self._differs(item, first_id, total):
-            return KeyConflict(step.path, tenant, step.job_id)
+            return KeyConflict(step.path, tenant, step.job_id, "children")
         if (refused := self._limit_children(item) or self._enqueue_children(item, first_id)) is not None:
             return refused
         if item.closed:

@@ -47,7 +47,7 @@ class SqliteSignals(SqliteWaits):
         if item.dedupe is not None:
             for seq, payload in self._db.rows(_SAME, (item.job_id, item.name, item.dedupe)):
                 if payload != item.payload:
-                    return KeyConflict(item.dedupe, job.tenant, item.job_id)
+                    return KeyConflict(item.dedupe, job.tenant, item.job_id, "signal")
                 return SignalSent(item.job_id, seq, False)
         if job.state in ("succeeded", "failed", "cancelled"):
             return JobEnded(item.job_id, job.state)

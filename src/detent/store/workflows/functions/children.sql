@@ -3,8 +3,8 @@
 --          until the last portion; whether this is the last portion, and whether the children are detached; the place of this
 --          portion in the group, and how many children it has
 -- gives:   first id and size of the group on record; `known` if its step is on record; `cancel` if the
---          parent is to be cancelled; `conflict` if the group has another size, with
---          the tenant; the ids of children of this portion that are there already; or what was found instead of the holder
+--          parent is to be cancelled; `deep` if it is on the lowest level
+--          that a tree may have; `conflict` if the group has another size, with the tenant; the ids of children of this portion that are there already; or what was found instead of the holder
 -- locks:   the parent, until the transaction ends: a cancel comes before all of its children or after them
 -- refuses: callers that are not the holder, a committed attempt
 CREATE OR REPLACE FUNCTION detent.workflow_spawn_v1(
@@ -36,6 +36,10 @@ BEGIN
     total := coalesce(total, p_total);
   ELSIF j.cancel_requested_at IS NOT NULL THEN
     answer := 'cancel';
+  ELSIF coalesce((SELECT f.depth FROM detent.workflow f WHERE f.job_id = p_job_id),
+                 (SELECT p.depth + 1 FROM detent.workflow p WHERE p.job_id = j.parent_id), 0) >= 16 THEN
+    -- Its first attempt does not know how deep it is: that is written with its first record.
+    answer := 'deep';
   ELSIF total <> p_total AND (NOT p_closed OR p_total > total OR EXISTS (
           SELECT 1 FROM detent.job k
            WHERE k.parent_id = p_job_id AND k.id >= workflow_spawn_v1.first_id + p_total

@@ -218,7 +218,6 @@ class BaseWorkflowContext(AttemptContext):
     def _take(self, page: WorkflowHistory) -> None:
         self.run.now = page.now
         self.run.history.load(page)
-        self.run.depth = page.depth
         self.suspect |= page.suspect
         self.undo_of = page.undo_of
         self.is_undone = page.undone
