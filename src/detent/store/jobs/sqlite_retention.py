@@ -19,8 +19,20 @@ HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-# The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. The
-# nodes of a graph go after it. A job that finished before it was created is damaged: when it finished is not known.
+# The job of a run is deleted with the run, not before, and the nodes of a graph after it. A job that finished before it
+# was created is damaged: when it finished is not known.
+# A child stays while its parent may ask for it: the parent has not come to rest for good, and the child is in a group
+# of its current generation. After a rewind the steps of that generation may be copies, which read groups of earlier
+# ones.
+_IS_NEEDED = """EXISTS (
+                  SELECT 1 FROM detent_job p LEFT JOIN detent_workflow w ON w.job_id = p.id
+                   WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined')
+                     AND EXISTS (
+                       SELECT 1 FROM detent_child_group g
+                        WHERE g.parent_id = j.parent_id AND j.id < g.first_id + g.total
+                          AND g.first_id = (SELECT max(x.first_id) FROM detent_child_group x
+                                             WHERE x.parent_id = j.parent_id AND x.first_id <= j.id)
+                          AND (w.job_id IS NULL OR g.generation = w.generation OR w.seeds IS NOT NULL)))"""
 # A job stays while another undoes its steps, and that one as long as the first.
 _IS_UNDONE = """EXISTS (
                   SELECT 1 FROM detent_workflow w
@@ -31,8 +43,7 @@ _IS_UNDONE = """EXISTS (
 _MAY_GO = f"""
        coalesce(j.finished_at < :before AND j.finished_at >= j.created_at
                 AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
-                AND NOT EXISTS (SELECT 1 FROM detent_job p
-                                 WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+                AND NOT {_IS_NEEDED}
                 AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id)
                 AND NOT {_IS_UNDONE}, 0)
 """
@@ -53,8 +64,7 @@ _OLD_OF = f"""
 SELECT id FROM detent_job j
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
-   AND NOT EXISTS (SELECT 1 FROM detent_job p
-                    WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+   AND NOT {_IS_NEEDED}
    AND NOT EXISTS (SELECT 1 FROM detent_graph g WHERE g.job_id = j.parent_id)
    AND NOT {_IS_UNDONE}
 """

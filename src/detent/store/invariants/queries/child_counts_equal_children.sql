@@ -1,5 +1,5 @@
--- The counts of a group of children are those of its children, until its parent has come to rest for good: after that,
--- retention may delete them.
+-- The counts of a group of children are those of its children, until its parent has come to rest for good, or has continued as
+-- new: after that, retention may delete them.
 WITH found AS (
     SELECT g.parent_id, g.generation, g.path, g.total, g.succeeded, g.failed, g.dead, g.closed, count(c.id) AS children,
            count(CASE WHEN c.state = 'succeeded' THEN 1 END) AS has_succeeded,
@@ -7,6 +7,7 @@ WITH found AS (
            count(CASE WHEN c.state = 'quarantined' THEN 1 END) AS has_died
       FROM detent.child_group g
       JOIN detent.job p ON p.id = g.parent_id AND p.state IN ('pending', 'running', 'quarantined')
+      JOIN detent.workflow w ON w.job_id = g.parent_id AND (w.generation = g.generation OR w.seeds IS NOT NULL)
       LEFT JOIN detent.job c ON c.parent_id = g.parent_id AND c.id >= g.first_id AND c.id < g.first_id + g.total
      GROUP BY g.parent_id, g.generation, g.path, g.total, g.succeeded, g.failed, g.dead, g.closed
   )

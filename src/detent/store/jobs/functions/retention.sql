@@ -107,7 +107,7 @@ BEGIN
 END $$;
 
 -- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
--- with the run, not before it; and children stay while their parent may ask for them, nodes as long as their graph. A job stays while
+-- with the run, not before it; and children stay while their parent may ask for them (`child_is_needed`), nodes as long as their graph. A job stays while
 -- another undoes its steps, and that one stays as long as the first. (Not the whole
 -- job: to hand it over would read its payload.)
 CREATE OR REPLACE FUNCTION detent.job_may_go(
@@ -117,14 +117,26 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN p_finished_at < p_before
      AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id))
-     AND (p_parent_id IS NULL OR NOT EXISTS (
-           SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+     AND (p_parent_id IS NULL OR NOT detent.child_is_needed(p_job_id, p_parent_id)
           AND NOT EXISTS (SELECT 1 FROM detent.graph g WHERE g.job_id = p_parent_id))
      AND NOT EXISTS (
        SELECT 1 FROM detent.workflow w
         WHERE w.job_id = p_job_id AND (
           EXISTS (SELECT 1 FROM detent.job u WHERE u.id = w.undone_by AND u.state IN ('pending', 'running', 'quarantined'))
           OR EXISTS (SELECT 1 FROM detent.job u WHERE u.id = w.undo_of)));
+END $$;
+
+-- Whether the parent of a child may still ask for it: it has not come to rest for good, and the child is in a group of its current
+-- generation. After a rewind the steps of that generation may be copies, which read groups of earlier ones.
+CREATE OR REPLACE FUNCTION detent.child_is_needed(p_job_id bigint, p_parent_id bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (SELECT 1 FROM detent.job p WHERE p.id = p_parent_id AND p.state IN ('pending', 'running', 'quarantined'))
+     AND EXISTS (
+       SELECT 1 FROM (SELECT x.generation, x.first_id + x.total AS until_id FROM detent.child_group x
+                       WHERE x.parent_id = p_parent_id AND x.first_id <= p_job_id ORDER BY x.first_id DESC LIMIT 1) g
+         LEFT JOIN detent.workflow w ON w.job_id = p_parent_id
+        WHERE p_job_id < g.until_id AND (w.job_id IS NULL OR g.generation = w.generation OR w.seeds IS NOT NULL));
 END $$;
 
 -- Delete jobs, which are locked and may go, with all their records. The job first: the guards let records go only when their
