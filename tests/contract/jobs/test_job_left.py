@@ -7,6 +7,7 @@ from typing import Any
 from detent.model.service_records import JobsLeft
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.graphs.sample_graphs import graph
 from tests.contract.jobs.sample_jobs import abort, claim_one, enqueue, finish
 from tests.contract.workflows.sample_workflows import begin, park, parked_for_signal, record, send, signal
 
@@ -42,6 +43,23 @@ def test_parked_workflows_are_not_waited_for(store: Store) -> None:
     park(store, held, signal("go"))
     assert not is_left(store)
     send(store, held.job_id, "go")
+    assert is_left(store)
+
+
+def test_nodes_that_wait_for_a_dead_node_are_not_waited_for(store: Store) -> None:
+    """F27: only a person can help. Once the dead node is retried, it is left itself."""
+    run = graph(store, {"a": "", "b": "a"})
+    assert is_left(store)
+    run.claimed()
+    assert is_left(store)
+    run.fail("a")
+    assert run.states() == "quarantined pending"
+    assert not is_left(store)
+    assert not is_left(store, "detent.graph")
+    run.retry("a")
+    assert is_left(store)
+    run.claimed()
+    run.succeed("a")
     assert is_left(store)
 
 

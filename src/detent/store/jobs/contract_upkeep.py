@@ -213,7 +213,8 @@ class JobUpkeepVerbs(Protocol):
     ) -> JobsLeft:
         """Return whether there is anything left to do for a worker that claims with these terms: a job that is ready or
         running, or one among the next `limit` pending jobs with ids after `after` that is due later or held back by a
-        limit. Parked workflows, and those that began under other versions, are not waited for."""
+        limit. Parked workflows, those that began under other versions, and nodes that wait for others are not waited
+        for."""
         ...
 
     @verb("worker")

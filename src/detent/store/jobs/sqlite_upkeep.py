@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detent.model.clock import from_micros
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved
 from detent.model.service_records import JobsLeft, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
+from detent.model.workflow_records import NEVER
 from detent.store.limits.sqlite_lanes import Wanted
 from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
 
@@ -82,11 +83,14 @@ SELECT EXISTS (
      WHERE j.task IN (SELECT value FROM json_each(:tasks))
        AND (:queues IS NULL OR j.queue IN (SELECT value FROM json_each(:queues))))
 """
-_PORTION = "SELECT job_id, lane_id, limit_key FROM detent_waiting WHERE job_id > :after ORDER BY job_id LIMIT :limit"
+_NEVER = to_micros(NEVER, field="due_at")
+_PORTION = (
+    "SELECT job_id, lane_id, limit_key, due_at FROM detent_waiting WHERE job_id > :after ORDER BY job_id LIMIT :limit"
+)
 _WAITING = f"""
 {_MINE}
 SELECT w.job_id FROM ({_PORTION}) w
- WHERE w.lane_id >> 32 IN (SELECT id FROM mine) AND (w.limit_key IS NOT NULL OR NOT EXISTS (
+ WHERE w.lane_id >> 32 IN (SELECT id FROM mine) AND (w.limit_key IS NOT NULL OR w.due_at < {_NEVER} AND NOT EXISTS (
    SELECT 1 FROM detent_workflow f JOIN detent_job j ON j.id = f.job_id
     WHERE f.job_id = w.job_id AND f.parked_attempt = j.ended))
  LIMIT 1

@@ -334,8 +334,9 @@ END $$;
 -- job_left: whether there is anything left to do for a worker that drains.
 -- takes:   its tasks and queues (null is every queue); the versions of workflows that it can continue, in parallel arrays (null
 --          is any); the job after which to look among those that wait, and at how many
--- gives:   whether a job of these is ready, running (then the place is 0), or due later. Parked workflows are not waited for. The
---          place is where to look next: before the job that was found, or after the last that was looked at; null at the end
+-- gives:   whether a job of these is ready, running (then the place is 0), or due later. Parked workflows, and nodes that wait for
+--          others, are not waited for. The place is where to look next: before the job that was found, or after the last that
+--          was looked at; null at the end
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_left_v1(
@@ -368,7 +369,7 @@ BEGIN
   END IF;
   FOR q IN SELECT w.* FROM detent.waiting w WHERE w.job_id > p_after ORDER BY w.job_id LIMIT p_limit LOOP
     looked := looked + 1;
-    IF q.lane_id >> 32 = ANY (groups) AND (q.limit_key IS NOT NULL OR NOT EXISTS (
+    IF q.lane_id >> 32 = ANY (groups) AND (q.limit_key IS NOT NULL OR q.due_at < detent.never() AND NOT EXISTS (
          SELECT 1 FROM detent.workflow f JOIN detent.job j ON j.id = f.job_id
           WHERE f.job_id = q.job_id AND f.parked_attempt = j.ended)) THEN
       is_left := true;
