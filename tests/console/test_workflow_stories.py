@@ -203,3 +203,15 @@ def test_an_undo_that_failed_is_settled(tab: OpenTab, shop: Detent) -> None:
     confirm(page, "handed back at eight", "Settle")
     until(lambda: shop.workflows.get(job.id).undone_at is not None)
     expect(card).to_contain_text("Undone")
+
+
+def test_the_page_of_a_graph_lists_its_nodes(tab: OpenTab, shop: Detent) -> None:
+    """Each with its name and its state, and a link to its job."""
+    graph = shop.graph("nightly", key="console")
+    first = graph.add(shop_module.welcome.call(user_id=7), name="orders")
+    graph.add(shop_module.welcome.call(user_id=7), after=[first], name="facts")
+    job = graph.start()
+    nodes = tab().open(f"jobs/{job.id}").locator("section[aria-labelledby=card-nodes]")
+    expect(nodes.get_by_role("listitem")).to_have_count(2)
+    expect(nodes.get_by_role("listitem").first).to_contain_text("orders")
+    expect(nodes.get_by_role("link").first).to_have_attribute("href", re.compile(rf"jobs/{first.id}$"))

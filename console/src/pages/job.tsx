@@ -195,7 +195,7 @@ export default function JobPage() {
       <div class="job-grid">
         <div class="stack">
           <Why job={job} />
-          <WorkflowCards id={job.id} />
+          <WorkflowCards id={job.id} isGraph={job.task === "detent.graph"} />
           <Card title="Attempts" side={<Progress job={job} />}>
             {executions.length ? <Gantt job={job} executions={executions} /> : <p class="soft">No worker has claimed it yet.</p>}
           </Card>

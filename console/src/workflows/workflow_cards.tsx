@@ -13,15 +13,16 @@ import { Steps } from "./steps";
 import { UndoButton, UndoFacts } from "./undo_action";
 import "../styles/workflows.css";
 
-/** The cards of a workflow; nothing for another job. */
-export function WorkflowCards({ id }: { id: string }) {
+/** The cards of a workflow, and the nodes of a graph; nothing for another job. */
+export function WorkflowCards({ id, isGraph }: { id: string; isGraph: boolean }) {
   const workflow = useWorkflow(id);
+  if (isGraph) return <Tree id={id} title="Nodes" />;
   return (
     workflow && (
       <>
         <WorkflowFacts workflow={workflow} />
         <Steps workflow={workflow} />
-        <Tree id={id} />
+        <Tree id={id} title="Children" />
       </>
     )
   );
@@ -99,11 +100,11 @@ function StatusFact({ name, value }: { name: string; value: unknown }) {
 }
 
 /** The job and its children, and theirs. */
-function Tree({ id }: { id: string }) {
+function Tree({ id, title }: { id: string; title: string }) {
   const tree = useRead("/workflows/{job_id}/tree", {}, { parts: { job_id: id } }).data;
   if (!tree || tree.nodes.length < 2) return null;
   return (
-    <Card title="Children" side={!tree.complete && <span class="soft small">There are more than these.</span>}>
+    <Card title={title} side={!tree.complete && <span class="soft small">There are more than these.</span>}>
       <ul class="tree">
         {tree.nodes.slice(1).map((node) => (
           <li key={node.id} class="row" style={{ paddingLeft: `${Math.min(node.depth - 1, 8) * 20}px` }}>
