@@ -54,7 +54,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("P7", "seeded defects, each found by its proof", "seeded_defects", commit=25, nightly=500, release=_HOUR),
     Figure("P8", "SQLite on a bad disk", "storage_faults", commit=25, nightly=300, release=2 * _HOUR),
     Figure("P10", "workers that stand still beyond their lease", "zombies", commit=10, nightly=400, release=2 * _HOUR),
-    Figure("P12", "upgrades of a database in use", "upgrades", commit=15, nightly=300, release=2 * _HOUR),
+    Figure("P12", "upgrades of a database in use", "upgrades", commit=20, nightly=300, release=2 * _HOUR),
     Figure("P15", "kills at statements of workflows", "workflow_kills", commit=20, nightly=400, release=2 * _HOUR),
 )
 # fmt: on
