@@ -75,6 +75,11 @@ RunT = TypeVar("RunT", bound=_RunRow)
 class RunHandle(NumberedHandle[RunT]):
     """The handle of a batch run or a pipeline run."""
 
+    def _repr_html_(self) -> str:
+        from detent.client.notebook_html import shown
+
+        return shown(f"Run {self.id}", self)
+
     @property
     def payload(self) -> Any:
         """The fields of the batch or pipeline, as JSON values."""

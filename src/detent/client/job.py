@@ -93,6 +93,11 @@ class JobSnapshot(Generic[R]):
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
 
+    def _repr_html_(self) -> str:
+        from detent.client.notebook_html import shown
+
+        return shown(f"Job {self.id}", self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobSnapshot) and self.id == other.id
 

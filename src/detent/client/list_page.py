@@ -34,6 +34,11 @@ class ListPage(list[T]):
         super().__init__(found)
         self.next = next
 
+    def _repr_html_(self) -> str:
+        from detent.client.notebook_html import table
+
+        return table(self, more=self.next is not None)
+
     def each(self, change: Callable[[T], U]) -> ListPage[U]:
         """Return the same page with every item changed."""
         return ListPage(map(change, self), self.next)

@@ -1,1 +1,1 @@
-"""Detent inside frameworks. Each folder needs its framework, which nothing else in Detent imports."""
+"""Detent with other frameworks and libraries. Each folder or module needs its own, which nothing else in Detent imports."""
