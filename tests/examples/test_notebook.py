@@ -22,7 +22,7 @@ def test_the_whole_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
-    notebook = nbformat.read(NOTEBOOK / "shop.ipynb", as_version=4)
+    notebook = nbformat.read(NOTEBOOK / "shop.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in notebook.cells)
     client: Any = NotebookClient(notebook, timeout=int(SECONDS_MAX), resources={"metadata": {"path": str(tmp_path)}})
     client.execute()

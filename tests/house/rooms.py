@@ -88,6 +88,11 @@ TOUCHES = (
         places=("integrations/django/*",),
     ),
     Touch(
+        what="another library",
+        names=("sentry_sdk", "structlog", "pydantic_ai", "agents"),
+        places=("integrations/*",),
+    ),
+    Touch(
         what="the environment",
         names=("os.environ", "os.environb", "os.getenv", "os.putenv"),
         places=("declare/settings.py", "declare/settings/*", "cli/*", "testing/*"),
