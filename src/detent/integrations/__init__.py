@@ -1,1 +1,1 @@
-"""Detent with other frameworks and libraries. Each folder or module needs its own; nothing else in Detent imports it."""
+"""Detent with other frameworks and libraries. Each folder or module needs one, which nothing else in Detent imports."""
