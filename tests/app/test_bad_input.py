@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, UnknownTask
+from detent import Limit
+from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting, UnknownTask
 from tests.app.shop import Shop
 
 
@@ -169,6 +170,41 @@ SAID: dict[str, tuple[Door, type[InvalidInput] | type[UnknownTask], str]] = {
         ),
         InvalidInput,
         "expires_at: found 0001-01-01T00:00:00+05:00; allowed: a time between",
+    ),
+    "a filter past the calendar": (
+        lambda shop: shop.app.jobs.where(since=datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))).count(),
+        InvalidInput,
+        "since: found 9999-12-31T23:59:59.999999-05:00; allowed: a time between the years 1 and 9999 in UTC",
+    ),
+    "a rate per next to no time": (
+        lambda shop: shop.app.queues.limit("mail", Limit(rate=1e6, per=5e-324)),
+        InvalidSetting,
+        "per: found 5e-324; allowed: a number from 1e-09 to 1e+09",
+    ),
+    "a rate of more digits than a number has": (
+        lambda shop: shop.app.queues.limit("mail", Limit(rate=10**400)),
+        InvalidSetting,
+        "rate: found 1000000",
+    ),
+    "silent jobs without a limit": (
+        lambda shop: shop.app.jobs.silent(limit=2**31),
+        InvalidInput,
+        "limit: found 2147483648; allowed: a whole number from 1 to 10000",
+    ),
+    "a version that no workflow has": (
+        lambda shop: shop.app.workflows.list(version=2**31),
+        InvalidInput,
+        "version: found 2147483648; allowed: a version, such as 2",
+    ),
+    "a cursor of limits with NUL": (
+        lambda shop: shop.app.limits.list(after="a\0"),
+        InvalidInput,
+        "key: found NUL at character 1; allowed: text without NUL and lone surrogates",
+    ),
+    "environments of a project with NUL": (
+        lambda shop: shop.app.ops.environments("a\0"),
+        InvalidInput,
+        "project_id: found NUL at character 1; allowed: text without NUL and lone surrogates",
     ),
     "priority out of range": (
         lambda shop: shop.app.enqueue(shop.welcome.call(7), priority=40_000),

@@ -26,6 +26,15 @@ def parked(world: World) -> int:
     return held.job_id
 
 
+def test_parked_workflows_are_checked_against_the_code(shell: Shell, world: World) -> None:
+    """What broke: with --json it raised AttributeError as soon as there was a workflow to show."""
+    job_id = str(parked(world))
+    found = shell.run("workflows", "check", "--json", "--app", "shop:app")
+    (row,) = found.json
+    assert (row["job_id"], row["task"], row["version"]) == (job_id, "mail.send", 1)
+    assert found.code == 1, "the application lacks the workflow"
+
+
 def test_looking_at_a_parked_workflow(shell: Shell, world: World) -> None:
     """Lists, one workflow, its steps without secrets, its tree, and why it waits."""
     job_id = str(parked(world))

@@ -265,6 +265,10 @@ def test_headers_of_every_answer(world: World) -> None:
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert "unsafe" not in answer.headers["content-security-policy"]
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"X-Long": "x" * 33_000}):
+        refused = http.post("/api/v1/jobs", headers=headers)
+        assert refused.status_code in (403, 421, 431)
+        assert "default-src 'none'" in refused.headers["content-security-policy"], "also if no route is reached"
 
 
 def test_websockets_are_refused(world: World) -> None:

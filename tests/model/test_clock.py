@@ -21,6 +21,8 @@ def test_micros_are_exact_over_the_whole_calendar(moment: datetime) -> None:
     try:
         expected = moment.astimezone(UTC)
     except OverflowError:  # the first and last hours of the calendar do not exist in UTC
+        with pytest.raises(InvalidInput, match="between the years 1 and 9999 in UTC"):
+            to_micros(moment, field="due_at")
         return
     assert from_micros(to_micros(moment, field="due_at")) == expected
 
@@ -46,6 +48,15 @@ def test_a_naive_time_is_refused_by_name(value: object) -> None:
         to_micros(cast(datetime, value), field="due_at")
     assert refusal.value.field == "due_at"
     assert "aware" in refusal.value.allowed
+
+
+@pytest.mark.parametrize(
+    "moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999-00:01"]
+)
+def test_a_time_outside_of_the_calendar_in_utc_is_refused_by_name(moment: str) -> None:
+    """S3: SQLite stored it, and could not read the row again; PostgreSQL failed with OverflowError."""
+    with pytest.raises(InvalidInput, match=r"^due_at: found .*; allowed: a time between the years 1 and 9999 in UTC"):
+        to_micros(datetime.fromisoformat(moment), field="due_at")
 
 
 def test_micros_outside_the_calendar_are_refused() -> None:

@@ -123,7 +123,7 @@ class Jobs:
             check_seconds(field, seconds)
         if queue is not None:
             json_codec.text(queue, field="queue", bytes_max=self._engine.settings.name_max)
-        return ListPage(self._engine.store.job_silent(queue, stale_after, stalled_after, limit))
+        return ListPage(self._engine.store.job_silent(queue, stale_after, stalled_after, check_limit(limit)))
 
 
 class DeadJobs:

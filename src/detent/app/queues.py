@@ -106,8 +106,8 @@ class Limits:
     def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[LimitRow]:
         """List limits by key, with the number of running jobs, the tokens left, pause and breaker. `.next` of the list
         is the `after` of the next page."""
-        most = check_limit(limit)
-        found = self._engine.store.limit_list(ALL_LIMITS, after or "", most)
+        most, place = check_limit(limit), self._checked(after) if after else ""
+        found = self._engine.store.limit_list(ALL_LIMITS, place, most)
         return ListPage(found, found[-1].key if len(found) == most else None)
 
     def get(self, key: str) -> LimitRow:

@@ -12,6 +12,7 @@ from detent.client.list_page import ListPage, check_limit
 from detent.client.signal_tokens import redeem_token
 from detent.client.workflow_verbs import find_by_key, new_signal, signal_or_start
 from detent.declare.task import Call, Task
+from detent.declare.workflow import VERSION_MAX
 from detent.errors import InvalidInput, NotFound, UnknownTask
 from detent.lifecycle.library import JOB
 from detent.model import json_codec
@@ -86,7 +87,8 @@ class Workflows:
     ) -> WorkflowSearch:
         if state is not None and state not in (*JOB.states, _PARKED):
             raise InvalidInput("state", repr(state)[:80], ", ".join((*JOB.states, _PARKED)))
-        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
+        is_number = isinstance(version, int) and not isinstance(version, bool)
+        if version is not None and not (is_number and 0 <= version <= VERSION_MAX):
             raise InvalidInput("version", repr(version)[:80], "a version, such as 2")
         self._check_names(task=task, tenant=tenant)
         if since is not None:

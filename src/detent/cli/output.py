@@ -7,6 +7,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,9 +68,11 @@ _GAP = "  "
 # -- for programs ----------------------------------------------------------------------------------------------
 
 
-def to_object(record: msgspec.Struct, **more: Any) -> dict[str, Any]:
-    """Return a record as JSON values: ids are strings, times are ISO 8601 in UTC, stored JSON is embedded as it is."""
-    return {name: _json_value(name, getattr(record, name)) for name in record.__struct_fields__} | more
+def to_object(record: Any, **more: Any) -> dict[str, Any]:
+    """Return a record, a struct or a dataclass, as JSON values: ids are strings, times are ISO 8601 in UTC, stored JSON
+    is embedded as it is."""
+    names = [one.name for one in fields(record)] if is_dataclass(record) else record.__struct_fields__
+    return {name: _json_value(name, getattr(record, name)) for name in names} | more
 
 
 def lists(**rows: Iterable[msgspec.Struct]) -> dict[str, list[dict[str, Any]]]:
@@ -77,7 +80,7 @@ def lists(**rows: Iterable[msgspec.Struct]) -> dict[str, list[dict[str, Any]]]:
     return {name: records(found) for name, found in rows.items()}
 
 
-def records(rows: Iterable[msgspec.Struct]) -> list[dict[str, Any]]:
+def records(rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Return many records as JSON values."""
     return [to_object(row) for row in rows]
 

@@ -200,10 +200,7 @@ def _moment(value: datetime | None, field: str) -> datetime | None:
     if value is None:
         return None
     to_micros(value, field=field)
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise InvalidInput(field, value.isoformat(), "a time between the years 1 and 9999 in UTC") from None
+    return value.astimezone(UTC)
 
 
 ENQUEUE_OPTIONS = tuple(one.name for one in fields(EnqueueOptions))

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _CONCURRENCY_MAX = 1_000_000
+_LEAST, _MOST = 1e-9, 1e9
+"""Bounds of rates and seconds. Without them their quotient may be too large or too small for a number."""
 _BURST_SECONDS = 0.1
 """The default burst, in seconds of the rate. A worker that waits for tokens checks twice in this time, so it keeps up
 with any rate; a burst of one would slow down a rate of 1,000."""
@@ -57,11 +59,9 @@ class Limit:
             value = getattr(self, name)
             if value is None and name != "per":
                 continue
-            least = 1 if name == "burst" else 0
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise InvalidSetting(name, repr(value)[:80], "a number")
-            if value < least or value <= 0:
-                raise InvalidSetting(name, repr(value)[:80], "at least 1" if least else "more than 0")
+            least = 1.0 if name == "burst" else _LEAST
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= _MOST:
+                raise InvalidSetting(name, repr(value)[:80], f"a number from {least:g} to {_MOST:g}")
         if self.concurrency is not None and (
             isinstance(self.concurrency, bool)
             or not isinstance(self.concurrency, int)

@@ -16,7 +16,7 @@ from detent.declare.task import AnyTask, check_seconds
 from detent.errors import InvalidInput, InvalidSetting
 from detent.model.backoff import Retry
 
-__all__ = ["Local", "Seconds", "Step", "StepCall", "WorkflowOptions", "seconds_of", "versions_continued"]
+__all__ = ["VERSION_MAX", "Local", "Seconds", "Step", "StepCall", "WorkflowOptions", "seconds_of", "versions_continued"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ Seconds = float | timedelta
 """A duration: a number of seconds, or a timedelta."""
 
 _LONGEST = 100 * 366 * 86_400.0
-_VERSION_MAX = 1_000_000
+VERSION_MAX = 1_000_000
 _NAME_MAX = 200
 _RESERVED = "/#:~"
 
@@ -74,8 +74,8 @@ def versions_continued(tasks: Mapping[str, AnyTask]) -> dict[str, tuple[int, ...
 
 
 def _check_version(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _VERSION_MAX:
-        raise InvalidSetting(name, repr(value)[:80], f"a whole number from 1 to {_VERSION_MAX:,}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= VERSION_MAX:
+        raise InvalidSetting(name, repr(value)[:80], f"a whole number from 1 to {VERSION_MAX:,}")
 
 
 @dataclass(frozen=True)  # with slots, `Step[int]("charge")` raises in Python 3.11

@@ -38,6 +38,7 @@ class RequestChecks:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
+        send = _with_headers(send)
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = headers.get("host", "")
@@ -49,7 +50,7 @@ class RequestChecks:
                 return await answer(scope, receive, send)
             if (too_long := _too_long(scope)) is not None:
                 return await too_long(scope, receive, send)
-        return await self._app(scope, receive, _with_headers(send))
+        return await self._app(scope, receive, send)
 
 
 def _foreign_origin(headers: Headers, host: str) -> str | None:

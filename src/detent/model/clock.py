@@ -82,7 +82,8 @@ class TurnableClock:
 
 
 def to_micros(value: datetime, *, field: str) -> int:
-    """Return whole microseconds since 1970, exactly. `InvalidInput` for a naive time, naming `field`."""
+    """Return whole microseconds since 1970, exactly. `InvalidInput`, naming `field`, for a naive time, and for one that
+    is outside the years 1 to 9999 in UTC."""
     gap = _aware(value, field) - _EPOCH
     return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
 
@@ -100,6 +101,12 @@ def _aware(value: datetime, field: str) -> datetime:
         raise InvalidInput(field, f"a value of type {type(value).__name__}", "an aware datetime")
     if value.utcoffset() is None:
         raise InvalidInput(field, f"the naive time {value.isoformat()}", "an aware datetime, such as datetime.now(UTC)")
+    if not 1 < value.year < 9999:
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            allowed = "a time between the years 1 and 9999 in UTC"
+            raise InvalidInput(field, value.isoformat(), allowed) from None
     return value
 
 

@@ -214,7 +214,7 @@ class Ops:
 
     def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
         """List environments, of all projects or of one, by project and name."""
-        return ListPage(self._store().ops_environments(project_id))
+        return ListPage(self._store().ops_environments(_optional(project_id, "project_id", self._settings.name_max)))
 
     def _get(self, job_id: int) -> OpsRun:
         (row,) = self._store().ops_get([job_id])

@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from detent.declare.workflow import Local, check_name
 from detent.declare.workflow_context import Child, Wait
 from detent.errors import InvalidInput
+from detent.model.clock import to_micros
 from detent.model.ids import Random
 from detent.workflow.child_operations import ChildOperations
 from detent.workflow.run import WorkflowRun
@@ -123,4 +124,5 @@ def moment_of(when: datetime | Local) -> datetime:
     if not isinstance(when, datetime) or when.tzinfo is None or when.utcoffset() is None:
         allowed = "a time with a zone, or Local('2027-03-28 02:30', 'Europe/Berlin')"
         raise InvalidInput("when", repr(when)[:80], allowed)
+    to_micros(when, field="when")
     return when.astimezone(UTC)

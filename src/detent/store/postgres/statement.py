@@ -59,7 +59,7 @@ def times(values: Iterable[datetime | None], *, field: str) -> str:
 
 
 def moment(value: datetime, *, field: str) -> str:
-    """Return one time. A naive time raises `InvalidInput` about `field`."""
+    """Return one time. A naive time, or one outside of the calendar in UTC, raises `InvalidInput` about `field`."""
     to_micros(value, field=field)
     return value.astimezone(UTC).isoformat()
 
