@@ -5,7 +5,7 @@ Each is a small change of the package, in a copy of it, and names the proof that
 
 from __future__ import annotations
 
-from prove.defects import http, lost_answers, restarts, runs, store, worker, workflows, zombies
+from prove.defects import attacked, http, lost_answers, restarts, runs, store, worker, workflows, zombies
 from prove.defects.defect import Defect, Edit, PatchError, planted
 from prove.defects.store_guards import MUTANTS
 from prove.defects.workflow_guards import WORKFLOW_MUTANTS
@@ -24,6 +24,7 @@ _ALL = (
     *lost_answers.LOST_ANSWERS,
     *restarts.RESTARTS,
     *zombies.ZOMBIES,
+    *attacked.ATTACKED,
     *(mutant.defect for mutant in (*MUTANTS, *WORKFLOW_MUTANTS)),
 )
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Proof",
     "every_order",
+    "figure",
     "kills",
     "lives",
     "lost_answers",
@@ -134,6 +136,16 @@ def standing_still(kind: Kind, *moments: str) -> Proof:
             return _first(zombies(_budget(seed, seconds), ring, seed=seed, most=most, moments=moments, findings_max=1))
 
     return Proof("workers that stand still", find, 120)
+
+
+def figure(module: str, seconds: float = 120) -> Proof:
+    """A figure in the size of a commit."""
+
+    def find(seed: int, most: float) -> str:
+        run = importlib.import_module(f"prove.figures.{module}").run
+        return _first(run(_budget(seed, min(seconds, most))))
+
+    return Proof("a figure", find, seconds)
 
 
 def tests(*names: str) -> Proof:

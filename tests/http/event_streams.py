@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
 from fastapi import FastAPI
 
+from prove.http_kills.event_messages import Message, MessageReader
 from tests.deadlines import scaled, until
 from tests.served_application import serve_application
 
-__all__ = ["Follower", "Message", "MessageReader", "serve"]
-
-
-class Message(NamedTuple):
-    """One message: its name, its id if it has one of its own, and its JSON."""
-
-    event: str
-    id: str | None
-    data: Any
+__all__ = ["Follower", "serve"]
 
 
 @contextmanager
@@ -30,40 +22,6 @@ def serve(api: FastAPI, port: int = 0) -> Iterator[str]:
     """Serve an API on loopback until the block ends; gives the URL of its stream."""
     with serve_application(api, stop=api.state.streams.stop, port=port) as url:
         yield f"{url}/api/v1/stream"
-
-
-class MessageReader:
-    """Makes messages of lines as a browser does. `last` is the id that a reconnect would send."""
-
-    def __init__(self, last: str | None = None) -> None:
-        self.last = last
-        self._event = "message"
-        self._place: str | None = None
-        self._data: list[str] = []
-
-    def read(self, line: str) -> Message | None:
-        """Take a line, and return the message that it ends."""
-        if line == "":
-            return self._end()
-        if not line.startswith(":"):
-            field, _, value = line.partition(": ")
-            if field == "data":
-                self._data.append(value)
-            elif field == "id":
-                self._place = value
-            elif field == "event":
-                self._event = value
-        return None
-
-    def forget_part(self) -> None:
-        """Forget what was read of a message: its connection is gone."""
-        self._event, self._place, self._data = "message", None, []
-
-    def _end(self) -> Message | None:
-        found = Message(self._event, self._place, json.loads("\n".join(self._data))) if self._data else None
-        self.last = self._place or self.last
-        self.forget_part()
-        return found
 
 
 class Follower:

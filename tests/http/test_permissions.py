@@ -6,7 +6,6 @@ The routes are those that the API has, so a new one is tried here without being 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,24 +13,28 @@ from typing import Any
 
 import httpx2
 import pytest
-from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from detent import Detent
-from detent.http.api import build_api, list_verbs
+from detent.http.api import build_api
 from detent.http.permissions import role_needed
 from detent.http.public_paths import is_public
-from detent.http.verbs import Verb
 from detent.model.token_records import ROLES, Role
 from detent.testing.harness import Harness
+from prove.security.routes import (
+    METHODS,
+    OF_A_TENANT,
+    REACHED_BY_A_TENANT,
+    TRICKS,
+    VERBS,
+    arguments_for,
+    path_of,
+    routes_of,
+)
 from tests.http.applications import declare_tasks
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
-VERBS = [(verb, "POST" if verb.changes else "GET") for verb in list_verbs()]
 NO_TOKEN: dict[str, str] = {}
 WRONG = {"Authorization": "Bearer dtn_wrong"}
-OF_A_TENANT = ("jobs", "dead", "runs", "operations", "watermarks", "workflows")
-REACHED_BY_A_TENANT = {"/api/v1", "/api/v1/openapi.json", "/api/v1/session", "/api/v1/stream"}
 
 
 @dataclass(frozen=True)
@@ -67,17 +70,6 @@ def _fill(app: Detent, harness: Harness, tenant: str) -> dict[str, str]:
     return {"job_id": str(job.id), "run_id": str(run.id), "operation_id": str(operation.id), "dead": str(dead.id)}
 
 
-def _routes(http: TestClient) -> list[tuple[str, set[str]]]:
-    routes = [one for one in http.app.routes if isinstance(one, Route)]  # type: ignore[attr-defined]
-    return [(one.path, set(one.methods or ())) for one in routes if one.path != "/{path:path}"]
-
-
-def _path(template: str, ids: dict[str, str]) -> str:
-    for name, value in ids.items():
-        template = template.replace("{" + name + "}", value)
-    return re.sub(r"{[\w:]+}", "1", template)
-
-
 def test_every_route_needs_a_valid_token(secured: Secured) -> None:
     """S4: on every route and with every method: none, a wrong one, an expired one, a revoked one."""
     expired = secured.token("late", "admin", expires_in=60)
@@ -85,7 +77,7 @@ def test_every_route_needs_a_valid_token(secured: Secured) -> None:
     revoked = secured.token("left", "admin")
     secured.app.tokens.revoke("left")
     before = _record(secured)
-    paths = [_path(template, secured.ids["acme"]) for template, _ in _routes(secured.http)]
+    paths = [path_of(template, secured.ids["acme"]) for template, _ in routes_of(secured.http.app)]
     wanted = [(method, path) for path in paths for method in METHODS if not is_public(method, path)]
 
     async def ask() -> None:
@@ -103,7 +95,9 @@ def test_every_route_needs_a_valid_token(secured: Secured) -> None:
 
 def test_only_these_paths_are_public(secured: Secured) -> None:
     """S4: deny by default. A route outside of `/api/` that has data must be added to `public_paths`."""
-    public = {path for path, methods in _routes(secured.http) for one in methods if is_public(one, _path(path, {}))}
+    public = {
+        path for path, methods in routes_of(secured.http.app) for one in methods if is_public(one, path_of(path, {}))
+    }
     assert public == {
         "/healthz",
         "/readyz",
@@ -122,7 +116,7 @@ def test_a_lower_role_is_refused(secured: Secured, role: Role) -> None:
         needed = role_needed(verb)
         if ROLES.index(needed) <= ROLES.index(role):
             continue
-        path = _path(f"/api/v1{verb.path}", secured.ids["acme"])
+        path = path_of(f"/api/v1{verb.path}", secured.ids["acme"])
         answer = secured.http.request(method, path, headers=bearer, json={} if verb.changes else None)
         assert answer.status_code == 403, (path, answer.text)
         shown = "operator" if role == "viewer" and verb.changes else needed
@@ -145,8 +139,8 @@ def test_a_token_of_a_tenant_reaches_nothing_else(secured: Secured) -> None:
     bearer, before = secured.token("acme-admin", "admin", tenant="acme"), _record(secured)
     rival = secured.ids["rival"]
     for verb, method in VERBS:
-        path = _path(f"/api/v1{verb.path}", rival)
-        answer = secured.http.request(method, path, headers=bearer, json=_arguments(verb) if verb.changes else None)
+        path = path_of(f"/api/v1{verb.path}", rival)
+        answer = secured.http.request(method, path, headers=bearer, json=arguments_for(verb) if verb.changes else None)
         if "{job_id}" in verb.path or "{run_id}" in verb.path or "{operation_id}" in verb.path:
             assert answer.status_code in (404, 422), (path, answer.text)
         elif verb.noun not in OF_A_TENANT:
@@ -155,16 +149,10 @@ def test_a_token_of_a_tenant_reaches_nothing_else(secured: Secured) -> None:
         assert "rival" not in answer.text, (path, answer.text)
     assert [one for one in _record(secured) if "rival" in str(one)] == [one for one in before if "rival" in str(one)]
     own = tuple(f"/api/v1/{noun}" for noun in OF_A_TENANT)
-    for path, _ in _routes(secured.http):
+    for path, _ in routes_of(secured.http.app):
         if not (path.startswith(own) or path in REACHED_BY_A_TENANT or is_public("GET", path)):
-            answer = secured.http.get(_path(path, rival), headers=bearer)
+            answer = secured.http.get(path_of(path, rival), headers=bearer)
             assert answer.status_code == 403, (path, answer.text)
-
-
-def _arguments(verb: Verb) -> dict[str, Any]:
-    """Return a body with what the verb requires, so that it is not refused for that."""
-    known = {"state": "cancelled", "payload": {}, "done": True, "reason": "why", "task": "add", "name": "reprice"}
-    return {name: value for name, value in known.items() if name in verb.arguments.__struct_fields__}
 
 
 def test_what_a_token_of_a_tenant_does_is_of_its_tenant(secured: Secured) -> None:
@@ -223,13 +211,7 @@ def test_forcing_a_pipeline_needs_an_admin(secured: Secured) -> None:
     assert (refused.status_code, "needs the role admin" in refused.text) == (403, True)
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["//api/v1/jobs", "/api//v1/jobs", "/api/v1/jobs/", "/api/v1/../v1/jobs", "/api/v1/%2e%2e/v1/jobs", "/API/v1/jobs",
-     "/healthz/../api/v1/jobs", "/healthz/", "/api/v1/jobs/healthz", "/api/v1/x/session", "/api/v1/session/x",
-     "/hooks/../api/v1/jobs", "/api/v1/jobs%2f1", "/api/v1/jobs;x=1", "/api/v1/jobs/1/%2e%2e", "/assets/../api/v1/jobs",
-     "/%61pi/v1/jobs", "/api/v1/jobs%00", "/metrics/", "/metrics"],
-)  # fmt: skip
+@pytest.mark.parametrize("path", TRICKS)
 def test_no_trick_with_the_path_gets_in(secured: Secured, path: str) -> None:
     """S4: a path is compared as the routes compare it, so nothing that needs a token answers without one."""
     for method in ("GET", "POST", "HEAD"):

@@ -16,10 +16,11 @@ import httpx2
 
 from detent.http.api import build_api
 from detent.model.follow_records import ChangePlace
+from prove.http_kills.event_messages import Message, MessageReader
 from tests.contract.jobs.sample_jobs import claim, enqueue, event, finish
 from tests.deadlines import scaled, until
 from tests.http.conftest import World
-from tests.http.event_streams import Message, MessageReader, serve
+from tests.http.event_streams import serve
 
 JOBS = 8
 EVENTS = 60

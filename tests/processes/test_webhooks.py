@@ -10,8 +10,8 @@ from typing import Any
 
 from detent import Call, Context, Detent, Retry
 from detent.webhooks.outgoing import DELIVERY_TASK
+from prove.security.canary import Canary, canary
 from tests.processes.worker_processes import Bench, until
-from tests.webhooks.canary import Canary, canary
 
 
 @contextmanager

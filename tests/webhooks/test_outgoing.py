@@ -21,8 +21,8 @@ from detent.model.records import NewJob
 from detent.testing.harness import Harness
 from detent.webhooks.announcements import Announcements
 from detent.webhooks.outgoing import DELIVERY_TASK
+from prove.security.canary import Canary, canary
 from tests.contract.jobs.sample_jobs import claim
-from tests.webhooks.canary import Canary, canary
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 EVERYTHING = ("job.*", "run.*", "alert.*")

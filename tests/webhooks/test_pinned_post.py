@@ -12,7 +12,7 @@ from detent.errors import InvalidSetting
 from detent.model.clock import SystemClock
 from detent.webhooks.destination import AllowList, BlockedAddress, Destination, read_url
 from detent.webhooks.pinned_post import Answer, NoAnswer, Resolver, post_pinned, resolve
-from tests.webhooks.canary import Canary, canary
+from prove.security.canary import Canary, canary
 
 CLOCK = SystemClock()
 

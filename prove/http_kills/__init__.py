@@ -1,0 +1,1 @@
+"""A server that is killed while programs use it."""
