@@ -22,19 +22,22 @@ _LICENCES = re.compile(
     r"\b(MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|LGPL|Lesser|Zlib|0BSD)\b", re.IGNORECASE
 )
 """Licences under which a program of any licence may use a library. LGPL is that of psycopg, which is not linked in."""
-_DEV = "dev"
-_OPTIONAL = {("src/detent/testing/plugin.py", "pytest")}
-"""Pytest itself loads its plugin."""
+_FOR_DEVELOPERS = ("dev", "release")
+_OPTIONAL = {"pydantic", "pytest"}
+"""They are imported only by programs that have them: for models of theirs, and as a plugin."""
 
 
 def look_at_dependencies(tally: Tally) -> None:
     """Count what does not hold as wrong."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project.get("optional-dependencies", {})
-    for_users = [*project["dependencies"], *(one for name, some in extras.items() if name != _DEV for one in some)]
+    for_users = [
+        *project["dependencies"],
+        *(one for name, some in extras.items() if name not in _FOR_DEVELOPERS for one in some),
+    ]
     pinned = _pinned((ROOT / "constraints.txt").read_text())
     used = _closure(for_users)
-    for name in sorted(used | _closure(extras.get(_DEV, []))):
+    for name in sorted(used | _closure(extras["dev"])):
         tally.injected["dependency looked at"] += 1
         if name not in pinned and name != canonicalize_name(project["name"]):
             _tell(tally, f"constraints.txt does not pin {name}")
@@ -45,7 +48,7 @@ def look_at_dependencies(tally: Tally) -> None:
     by_module = metadata.packages_distributions()
     for path, module in sorted(set(_imports(ROOT / "src" / "detent"))):
         tally.injected["import looked at"] += 1
-        if (path, module) in _OPTIONAL:
+        if module in _OPTIONAL:
             continue
         if not {canonicalize_name(one) for one in by_module.get(module, [])} & declared:
             _tell(tally, f"{path} imports {module}, which pyproject.toml does not declare")
