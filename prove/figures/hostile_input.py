@@ -65,7 +65,7 @@ def run(budget: Budget) -> Tally:
     """Send calls until the count is reached or the time is up. What was injected counts once for each database."""
     tally = Tally()
     values = Values(Random(budget.seed))
-    most = budget.count(commit=40_000, nightly=200_000, release=2_000_000)
+    most = budget.count(commit=6_000, nightly=200_000, release=2_000_000)
     logging.disable(logging.CRITICAL)  # the server logs each error that it answers
     accepted: Counter[str] = Counter()
     with errors_counted() as errors, ExitStack() as exits:
