@@ -151,8 +151,9 @@ MUTANTS = (
         (
             Edit(
                 "store/entities/sqlite_guards.sql",
-                "(+attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL))",
-                "attempt = NEW.attempt",
+                "    OR (NEW.committed_at IS NOT NULL\n        AND EXISTS (SELECT 1 FROM detent_execution "
+                "WHERE job_id = NEW.job_id AND committed_at IS NOT NULL))\n",
+                "",
             ),
         ),
         ("mutants/test_one_commit.py::test_a_commit_is_not_replaced_by_that_of_another_attempt",),
