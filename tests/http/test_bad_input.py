@@ -91,7 +91,7 @@ def test_parts_of_a_problem_are_json_values(world: World) -> None:
     """Ids are strings, since JavaScript rounds large numbers; lists are lists."""
     first = world.post("jobs", task="add", payload={"a": 1, "b": 1}, key="a")
     conflict = world.http.post("/api/v1/jobs", json={"task": "add", "payload": {"a": 2, "b": 1}, "key": "a"}).json()
-    assert conflict["fields"] == {"key": "a", "tenant": "", "job_id": first["id"]}
+    assert conflict["fields"] == {"key": "a", "of": "job", "tenant": "", "job_id": first["id"]}
     unknown = world.http.post("/api/v1/jobs", json={"task": "nothing"}).json()
     assert isinstance(unknown["fields"]["known"], list)
     assert "add" in unknown["fields"]["known"]

@@ -123,6 +123,7 @@ def test_listening_that_fails_is_logged_once_and_so_is_its_return(
             (said,) = caplog.records
             assert said.levelname == "WARNING"
             assert "syntax error" in said.getMessage()
+            assert vars(said)["cause"] == "database"  # counted with the others: four lines came in one second
         for _ in range(3):
             store.wake.version()
         assert store.wake.is_sure

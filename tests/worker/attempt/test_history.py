@@ -269,9 +269,11 @@ def test_probes_that_are_refused(place: Place) -> None:
     def same(ctx: Context, order_id: int) -> Probed:
         return Probed.done()
 
+    def again(ctx: Context, order_id: int) -> None: ...
+
     for probe in (other, more, nothing, 7):
         with pytest.raises(errors.InvalidSetting, match=r"probe: found .*; allowed: .*"):
             place.declare(probe=probe)
     with pytest.raises(errors.InvalidSetting, match=r"an idempotent task.*idempotent=False"):
-        place.app.task(name="again", idempotent=True, probe=same)(same)
+        place.app.task(name="again", idempotent=True, probe=same)(again)
     assert dict(place.app.tasks) == {}

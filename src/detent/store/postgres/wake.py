@@ -143,7 +143,9 @@ class PostgresWake:
             return
         self._has_failed = failure is not None
         if failure is not None:
-            log.warning("notifications of new work do not arrive, polling once a second: %s", failure)
+            # The log limit counts it with the other reports of an unavailable database.
+            cause = None if failure == _NOT_RECEIVED else {"cause": "database"}
+            log.warning("notifications of new work do not arrive, polling once a second: %s", failure, extra=cause)
         else:
             log.info("notifications of new work arrive again")
 
