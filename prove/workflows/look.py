@@ -56,7 +56,7 @@ def look(
         if paths != set(life.paths):
             yield "wrong", f"the steps on record are {sorted(paths)}"
     try:
-        life.look(harness, job)
+        life.look(harness, calls, job)
     except AssertionError as error:
         yield "wrong", str(error)
 
