@@ -158,8 +158,8 @@ def look_at_cancelled_tree(harness: Harness, calls: Calls, job: Job[Any]) -> Non
     Leaves of a worker that was killed may have ended before its successor came to the cancel."""
     states = {one: harness.app.jobs.get(one).state for one in everything_below(harness, job.id)}
     early = {word for one in states for word in calls.of(one) if word.startswith("ended-")}
-    wanted = {"cancelled": 2 + LEAVES - len(early), "succeeded": 1 + len(early)}
-    assert Counter(states.values()) == Counter(wanted), (states, early)
+    at_rest = {"cancelled": 2 + LEAVES - len(early), "succeeded": 1 + len(early)}
+    assert Counter(states.values()) == Counter(at_rest), (states, early)
     for one in (job.id, *states):
         rows = sorted(harness.store.step_list(one).rows, key=lambda row: row.seq)
         undone = [row.path for row in rows if row.kind == "undo"]
