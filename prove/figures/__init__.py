@@ -45,19 +45,19 @@ class Figure:
 _MINUTE, _HOUR = 60.0, 3600.0
 # fmt: off
 FIGURES: tuple[Figure, ...] = (
-    Figure("P1", "kills at statements, SQLite", "kills_sqlite", commit=25, nightly=500, release=2 * _HOUR),
-    Figure("P2", "kills at statements, PostgreSQL", "kills_postgres", commit=25, nightly=600, release=2 * _HOUR),
+    Figure("P1", "kills at statements, SQLite", "kills_sqlite", commit=14, nightly=500, release=2 * _HOUR),
+    Figure("P2", "kills at statements, PostgreSQL", "kills_postgres", commit=16, nightly=600, release=2 * _HOUR),
     Figure("P3", "lost answers to commits", "lost_answers", commit=14, nightly=300, release=2 * _HOUR),
     Figure("P4", "restarts and fail-overs of PostgreSQL", "restarts", commit=11, nightly=400, release=2 * _HOUR),
-    Figure("P5", "simulated workers, by seed", "simulation", commit=60, nightly=1300, release=4 * _HOUR, cores=2),
-    Figure("P6", "every order of moves", "exhaustive_model", commit=20, nightly=400, release=2 * _HOUR),
-    Figure("P7", "seeded defects, each found by its proof", "seeded_defects", commit=25, nightly=500, release=_HOUR),
-    Figure("P8", "SQLite on a bad disk", "storage_faults", commit=25, nightly=300, release=2 * _HOUR),
+    Figure("P5", "simulated workers, by seed", "simulation", commit=40, nightly=1300, release=4 * _HOUR, cores=2),
+    Figure("P6", "every order of moves", "exhaustive_model", commit=14, nightly=400, release=2 * _HOUR),
+    Figure("P7", "seeded defects, each found by its proof", "seeded_defects", commit=14, nightly=500, release=_HOUR),
+    Figure("P8", "SQLite on a bad disk", "storage_faults", commit=14, nightly=300, release=2 * _HOUR),
     Figure("P9", "hostile input through every door", "hostile_input", commit=15, nightly=200, release=2 * _HOUR),
     Figure("P10", "workers that stand still beyond their lease", "zombies", commit=10, nightly=400, release=2 * _HOUR),
     Figure("P12", "upgrades of a database in use", "upgrades", commit=20, nightly=300, release=2 * _HOUR),
     Figure("P14", "attacks on routes, roles and webhooks", "security", commit=15, nightly=80, release=_HOUR),
-    Figure("P15", "kills at statements of workflows", "workflow_kills", commit=20, nightly=400, release=2 * _HOUR),
+    Figure("P15", "kills at statements of workflows", "workflow_kills", commit=16, nightly=400, release=2 * _HOUR),
     Figure("P16", "kills of a server", "http_kills", commit=15, nightly=120, release=_HOUR),
 )
 # fmt: on
