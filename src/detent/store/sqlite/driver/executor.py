@@ -38,8 +38,9 @@ class SqliteExecutor:
     """Executes on a connection of sqlite3, independent of the row factory that its owner has set."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        # Not `connection.cursor()`: a `WriteConnection` returns cursors that check the user's statements.
-        self._cursor = sqlite3.Cursor(connection)
+        # Not `connection.cursor()`: a `WriteConnection` returns cursors that check the user's statements. And not
+        # `sqlite3.Cursor(connection)`: the connection would remember each of them for ever.
+        self._cursor = sqlite3.Connection.cursor(connection)
         self._cursor.row_factory = None
 
     def rows(self, sql: str, params: Params = ()) -> list[Row]:

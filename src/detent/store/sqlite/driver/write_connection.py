@@ -76,6 +76,8 @@ class WriteConnection(sqlite3.Connection):
       committed by itself otherwise.
     - `failed` is the error of a user's statement in this block.
     - `synced` says whether each commit is synced; None before it is set.
+
+    Cursors are made by `sqlite3.Connection.cursor`: only that method makes the connection forget those that are gone.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -105,19 +107,19 @@ class WriteConnection(sqlite3.Connection):
 
     def execute_own(self, sql: str) -> None:
         """Execute a statement of the engine's, without the checks for the user's."""
-        sqlite3.Cursor(self).execute(sql)
+        super().cursor().execute(sql)
 
     def cursor(self, factory: Any = None) -> Any:
         return super().cursor(factory or _CheckedCursor)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        return _CheckedCursor(self).execute(sql, parameters)
+        return super().cursor(_CheckedCursor).execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
-        return _CheckedCursor(self).executemany(sql, parameters)
+        return super().cursor(_CheckedCursor).executemany(sql, parameters)
 
     def executescript(self, script: str, /) -> sqlite3.Cursor:
-        return _CheckedCursor(self).executescript(script)
+        return super().cursor(_CheckedCursor).executescript(script)
 
     def commit(self) -> None:
         with self.statement("COMMIT"):
