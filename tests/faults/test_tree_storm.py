@@ -70,6 +70,10 @@ class Forest:
             steps = list(rows)
             yield {path for _, path, _, undo in steps if undo}, [path for _, path, kind, _ in steps if kind == "undo"]
 
+    def reversible(self) -> int:
+        """How many jobs have both of their steps with an undo on record."""
+        return sum(len(steps) == 2 for steps, _ in self.undone())
+
     def _below(self, sql: str) -> list[tuple[Any, ...]]:
         return self._ring.ask(BELOW.format(root=self.root.id) + sql)
 
@@ -85,6 +89,7 @@ def test_a_tree_is_cancelled_while_it_grows_and_workers_die(
     nodes, kills = (10_000, 10) if whole else (300, 1)
     forest = Forest(ring)
     until(lambda: forest.states().total() >= nodes, f"{nodes} jobs", 300.0)
+    until(lambda: forest.reversible() > BRANCHES, "enough jobs with steps to undo", 300.0)
     began = time.monotonic()
     forest.root.cancel(actor="ann", reason="sold out")
     growing = forest.states()["branch", "running"]
