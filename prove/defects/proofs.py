@@ -113,7 +113,7 @@ def lost_answers(kind: Kind, *deeds: str) -> Proof:
 
 
 def restarts(times: int) -> Proof:
-    """So many restarts of a PostgreSQL server under load."""
+    """Return the proof that restarts a PostgreSQL server under load, `times` times."""
 
     def find(seed: int, seconds: float) -> str:
         from detent.testing.postgres import find_binaries

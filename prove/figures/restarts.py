@@ -27,7 +27,7 @@ FAIL_OVER = "fail-over to a standby"
 _OF_RESTARTS = 0.75
 """The share of the time, if there are fail-overs too."""
 _RING_RESTARTS = 50
-"""After so many restarts there comes a new database, so that a finding tells when it happened."""
+"""Number of restarts after which a new database is used, so that a finding tells when it happened."""
 _DOWN_SECONDS = (0.0, 0.3, 0.6)
 _BETWEEN = 5
 """How many jobs are accepted between two restarts at least."""

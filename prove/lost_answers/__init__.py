@@ -1,1 +1,1 @@
-"""Commits whose request or answer is lost, and what must hold whoever goes on."""
+"""Commits whose request or answer is lost, and what must hold after others have gone on."""

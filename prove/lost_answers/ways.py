@@ -165,4 +165,4 @@ class FileWay:
         return self._trap.take()
 
     def deliver(self) -> None:
-        """Nothing is late: whoever has the file has the answer."""
+        """Do nothing: on SQLite no answer can arrive late."""

@@ -132,7 +132,7 @@ def _on_tables(tables: list[Any]) -> Iterator[tuple[str, set[str]]]:
         for text in _ON_TABLES:
             if is_shown and text.startswith("SELECT"):
                 continue
-            # A view refuses some of these for being one, whoever asks.
+            # A view refuses some of these from every role, because it is a view.
             yield text.format(f"{schema}.{name}"), {_REFUSED, *(("42809", "55000", "0A000") if kind == "v" else ())}
 
 

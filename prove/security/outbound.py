@@ -35,7 +35,7 @@ _SECONDS = 5.0
 
 
 def attack_webhooks(url: str, budget: Budget, random: Random, tally: Tally) -> None:
-    """Deliver what nobody has signed, the same thing many times, and post to every place that is not allowed."""
+    """Send forged and repeated deliveries, and post to every address that is not allowed."""
     with ExitStack() as exits:
         harness = exits.enter_context(closing(Harness(url)))
         app = harness.use(declare_all(Detent(url, actor="ana")))

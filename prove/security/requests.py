@@ -140,7 +140,7 @@ def _bearer(token: str) -> tuple[bytes, bytes]:
 
 
 def without_token(api: Any, tokens: dict[str, str], ids: dict[str, dict[str, str]]) -> Iterator[_Try]:
-    """Every route with every method: no token, a wrong one, one that is over, one that is sent in the wrong way."""
+    """Yield every route with every method: with no token, a wrong one, an expired one, or one sent in a wrong way."""
     good = tokens["admin"]
     credentials: dict[str, tuple[tuple[bytes, bytes], ...]] = {
         "no token": (),

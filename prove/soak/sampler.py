@@ -22,7 +22,7 @@ FIGURES = "figures of the past"
 """The tables with figures of each minute, which are kept for six hours, and of each hour, kept for 31 days."""
 _FIGURES = ("transition_rate", "transition_hour")
 _SAMPLES_MIN = 60
-"""A run has at least so many samples, unless it is shorter than that many times the shortest pause."""
+"""Minimum number of samples of a run. A run that is too short for them at the shortest pause has fewer."""
 _PAUSE_MIN, _PAUSE_MAX = 0.5, 10.0
 _LARGEST = 12
 _MIB = 1 << 20

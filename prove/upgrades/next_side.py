@@ -41,7 +41,7 @@ def migrate(url: str) -> list[str]:
 
 
 def work(url: str, jobs: int) -> list[int]:
-    """Wait until the database is that of this release; then finish so many jobs, and return their ids."""
+    """Wait until the database has been migrated to this release, finish this number of jobs, and return their ids."""
     done: list[int] = []
     deadline = time.monotonic() + _SECONDS_MAX
     with closing(open_store(url)) as store:

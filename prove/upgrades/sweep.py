@@ -44,7 +44,7 @@ _MORE = 15
 _READER_SECONDS = 2.0
 """Longer than any statement may wait: an ALTER TABLE that queued for all of it would be found."""
 _READER_EVERY = 3
-"""Every so many rounds a transaction stays open."""
+"""In one round of this number, a transaction stays open."""
 _WAIT_SECONDS_MAX = 120.0
 _LOOK_SECONDS = 0.05
 _PAYLOAD = '{"n":1}'

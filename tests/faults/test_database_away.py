@@ -30,7 +30,7 @@ def own_cluster() -> Iterator[Cluster]:
     """A server that this test may stop."""
     binaries = find_binaries()
     if not binaries:
-        pytest.skip("no binaries of PostgreSQL: a server that belongs to somebody else is not stopped")
+        pytest.skip("no binaries of PostgreSQL: a server that this run did not start is not stopped")
     with start_cluster(bin_dir=binaries[0]) as cluster:
         yield cluster
 

@@ -54,7 +54,7 @@ def test_a_server_that_crashes_after_a_commit() -> None:
     """G1, G2: it has written the commit, and dies before it answers."""
     binaries = find_binaries()
     if not binaries:
-        pytest.skip("no binaries of PostgreSQL: a server that belongs to somebody else is not stopped")
+        pytest.skip("no binaries of PostgreSQL: a server that this run did not start is not stopped")
     with start_cluster(bin_dir=binaries[0]) as cluster:
         tally = sweep(budget(random.randrange(10**6)), "postgres", cluster=cluster, names=NAMES, most=2)
     assert tally.is_clean, tally.stories

@@ -24,7 +24,7 @@ def binaries() -> Path:
     """A server that this test may stop."""
     found = find_binaries()
     if not found:
-        pytest.skip("no binaries of PostgreSQL: a server that belongs to somebody else is not stopped")
+        pytest.skip("no binaries of PostgreSQL: a server that this run did not start is not stopped")
     return found[0]
 
 

@@ -42,7 +42,7 @@ def postgres(postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def test_logins_of_each_role_reach_what_it_grants_and_nothing_else(postgres: tuple[str, int]) -> None:
-    """S2, TQ1, TQ2; and a table that everybody may read is found."""
+    """S2, TQ1, TQ2; and a table that every role may read is found."""
     clean = Tally()
     attack_database(*postgres, budget(), Random(1), clean, SLICE)
     assert clean.is_clean, clean.stories

@@ -319,7 +319,7 @@ class Harness:
         """Fail unless a job of this task is on record, whatever its state, and return it: the newest that matches.
 
         `what` is a task, its name, or a call. `payload` is a part of the arguments: objects may have more fields. The
-        key of a job that has a tenant is found together with `tenant`. With `count`, exactly so many jobs must match.
+        key of a job that has a tenant is found together with `tenant`. With `count`, exactly this number must match.
         The message shows the nearest jobs and how they differ.
         """
         __tracebackhide__ = True
